@@ -136,10 +136,16 @@ class Dialect(Protocol):
         have made them of anything. Raises as `compile`.
         """
 
-    def list_text(self, name: str) -> str:
+    def list_text(self, name: str, kind: type[int | str]) -> str:
         """Return the list parameter *name* as a subquery in parentheses.
 
-        Its value is a JSON array: see `sql.as_list`.
+        Its value is a JSON array of *kind*: see `sql.as_list`.
+        """
+
+    def like(self, column: str, name: str) -> str:
+        """Return whether *column* is like the pattern of the parameter *name*.
+
+        ASCII letters are alike in either case; a backslash makes a wildcard plain.
         """
 
     def candidates(

@@ -2,34 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import Protocol
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Protocol
 
 from sessiondb.engine.base import Connection
 from sessiondb.engine.query import SearchQuery
+from sessiondb.engine.sql import Read, Rows
+
+#: The parameters that an index compares with its own entries: see `SearchIndex`.
+BOUNDS = frozenset(
+    "cursor top last seen found comparison inside shown scanned own_id needles "
+    "together spread cover".split()
+)
 
 
 class SearchIndex(Protocol):
     """The search index over the words of parts, titles and prompts.
 
     Its structure and its query syntax are private to the engine: it answers questions,
-    each by a complete query. New parts wait, and are found, until `put_waiting` indexes
-    them together; the database itself, by triggers, indexes titles and prompts, and
-    follows every change and delete, also of a shell.
+    each by a read. New parts wait, and are found, until `put_waiting` indexes them
+    together; the database itself, by triggers, indexes titles and prompts, and follows
+    every change and delete, also of a shell.
 
-    Callers give *terms*: conditions in plain SQL over the rows ``s`` of ``session``,
-    ``m`` of ``message`` and ``p`` of ``part`` that a match belongs to. *bounds* are
-    names of parameters that the engine compares with its own entries:
+    A match in a part has a *place*, an integer that is larger for a newer part. It is
+    only compared, and handed back to the index.
 
-    * ``cursor``, ``top``, ``last``: the *place* of a match, an integer that is larger
-      for a newer one, is below, at most, at least this;
+    Callers give *terms*: conditions in SQL that every engine runs, over the rows ``s``
+    of ``session``, ``m`` of ``message`` and ``p`` of ``part`` that a match belongs to.
+    *params* has the values of their parameters, and of a query (`SearchQuery`), and
+    *bounds*, each of which narrows a question if it is there:
+
+    * ``cursor``, ``top``, ``last``: the place of a match is below, at most, at least
+      this;
     * ``seen``, ``found``, list parameters: its session, its place is none of these;
     * ``comparison``, ``inside``, ``scanned``, ``own_id``: its text is what the query
       means, as `SearchQuery` has it; the last two are for titles and prompts, and for
       scans;
     * ``together``, ``spread``: so is what the parts of its message have together.
 
-    All queries but those of a scan have the parameter ``:match`` of a `SearchQuery`;
+    All questions but those of a scan need the parameter ``match`` of a `SearchQuery`;
     deleted and half imported sessions are left out.
     """
 
@@ -71,81 +82,117 @@ class SearchIndex(Protocol):
         Raises `InvalidInputError` for a query without words, or with an operator.
         """
 
+    def newest_place(self) -> Read[int]:
+        """Return the place of the newest part; 0 without any."""
+
     def matches(
         self,
         terms: Sequence[str],
-        bounds: Collection[str],
+        params: Mapping[str, Any],
         *,
         order: str,
         is_shown: bool,
-    ) -> str:
-        """Return the query for matches in parts, newest first, at most ``:rows``.
+        rows: int,
+    ) -> Read[Rows]:
+        """Return the matches in parts, newest first, at most *rows*.
 
-        Its columns are place, session, seq, message id, snippet and a key by which
+        Their columns are place, session, seq, message id, snippet and a key by which
         *order* sorts them, smallest first: that of ``rank`` is how well a match fits,
-        of ``time`` the time of the part, of ``newest`` NULL. Message id and snippet are
-        NULL unless *is_shown*. The query stops at the limit, so its cost does not
+        of ``time`` the time of the part, of ``newest`` None. Message id and snippet are
+        None unless *is_shown*. The walk stops at the limit, so its cost does not
         depend on the number of all matches.
         """
 
-    def sessions(self, terms: Sequence[str], bounds: Collection[str]) -> str:
-        """Return the query for the ids of sessions with matches in parts, each once.
+    def sessions(
+        self, terms: Sequence[str], params: Mapping[str, Any]
+    ) -> Read[list[str]]:
+        """Return the ids of sessions with matches in parts, each once.
 
         The session of the newest match comes first.
         """
 
-    def rarest(self, number: int) -> str:
-        """Return the query that compares covers, ``:cover0`` … of *number*.
+    def rarest(self, matches: Sequence[str]) -> Read[int]:
+        """Return the index of the one of *matches* that the fewest newest parts have.
 
-        It has a column for each, which is smaller the fewer newest matches it has.
+        Each is a value of ``match``.
         """
 
-    def scan(self, terms: Sequence[str], bounds: Collection[str], *, order: str) -> str:
-        """Return the query for the next ``:rows`` parts, newest first, without index.
+    def scan(
+        self,
+        terms: Sequence[str],
+        params: Mapping[str, Any],
+        *,
+        order: str,
+        rows: int,
+    ) -> Read[Rows]:
+        """Return the next parts, newest first, at most *rows*, without the index.
 
-        Its columns are those of `matches`, whether the part is what ``:scanned`` means
-        (or its message, with ``:spread`` and ``:cover``), the bytes of its texts and
+        Their columns are those of `matches`, whether the part is what ``scanned`` means
+        (or its message, with ``spread`` and ``cover``), the bytes of its texts and
         its time. Without an index the key of ``rank`` is the length.
         """
 
-    def scanned_sessions(self, terms: Sequence[str], bounds: Collection[str]) -> str:
-        """Return the query for those of ``:ids`` in which a scan would find a match."""
+    def scanned_sessions(
+        self,
+        terms: Sequence[str],
+        params: Mapping[str, Any],
+        session_ids: Iterable[str],
+    ) -> Read[list[str]]:
+        """Return those of *session_ids* in which a scan would find a match."""
 
-    def passages(self) -> str:
-        """Return the query for (place, message id, text around ``:needles``).
+    def passages(
+        self, needles: str, places: Sequence[int]
+    ) -> Read[dict[int, tuple[str, str]]]:
+        """Return by its place the message id of each part, and the text at *needles*.
 
-        ``:rids``, a list parameter, are the places of parts.
+        A place without a part is left out.
         """
 
-    def snippets(self) -> str:
-        """Return the query for (place, message id, snippet) of given matches in parts.
+    def snippets(
+        self, match: str, places: Sequence[int]
+    ) -> Read[dict[int, tuple[str, str]]]:
+        """Return by its place the message id and the snippet of each match in a part.
 
-        ``:rids``, a list parameter, are their places, ``:low`` and ``:high`` the
-        smallest and the largest of these.
+        *places*, one at least, are those of matches of *match*; one of another query,
+        or without a part, is left out.
+        """
+
+    def contents(self, places: Sequence[int]) -> Read[Rows]:
+        """Return what parts contain, without those of calls that failed.
+
+        The columns are place, tool, input, the input if it is large, text, the text if
+        it is large, and the directory of the session. What is large is in bytes.
         """
 
     def titles(
         self,
         terms: Sequence[str],
-        bounds: Collection[str],
+        params: Mapping[str, Any],
         terms_of_parts: Sequence[str],
-    ) -> str:
-        """Return the query for sessions whose title alone matches, at most ``:rows``.
+        *,
+        rows: int,
+    ) -> Read[Rows]:
+        """Return the sessions whose title alone matches, at most *rows*.
 
-        Its columns are those of `matches` up to the snippet, of the first message; the
-        newest session comes first. Left out are the sessions of the list parameter
-        ``shown`` if it is among *bounds*, else those with a match in their parts up to
-        the place ``:top`` that passes *terms_of_parts*; with ``needles`` a match that a
+        Their columns are those of `matches` up to the snippet, of the first message;
+        the newest session comes first. Left out are the sessions of the list parameter
+        ``shown`` if it is among *params*, else those with a match in their parts up to
+        the place ``top`` that passes *terms_of_parts*; with ``needles`` a match that a
         scan finds. There is no ``p`` and ``m`` in *terms*.
         """
 
     def prompts(
-        self, columns: str, terms: Sequence[str], bounds: Collection[str]
-    ) -> str:
-        """Return the query for prompts, newest first, at most ``:rows``.
+        self,
+        columns: str,
+        terms: Sequence[str],
+        params: Mapping[str, Any],
+        *,
+        rows: int,
+    ) -> Read[Rows]:
+        """Return *columns* of the prompts, newest first, at most *rows*.
 
-        *terms* are over the row of ``prompt``, which has no alias; *bounds* are
-        ``match`` and ``comparison``, or neither for all prompts.
+        *terms* are over the row of ``prompt``, which has no alias. All prompts match if
+        *params* has no query.
         """
 
     def damaged(self, connection: Connection) -> Iterator[str]:

@@ -10,17 +10,19 @@ are named; inserts take one ``?`` for each column.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from functools import cache
 from operator import itemgetter
 from types import NoneType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sessiondb.schema.columns import KEYS, TABLES
 
 if TYPE_CHECKING:
     from sessiondb.engine.base import Engine
 
+T = TypeVar("T")
+Rows = list[tuple[Any, ...]]
 #: Picks values out of a row.
 Pick = Callable[[Sequence[object]], tuple[Any, ...]]
 
@@ -49,6 +51,10 @@ class ComposedStatement(Statement):
     def text_on(self, engine: Engine) -> str:  # noqa: ARG002  it is the engine's own
         """Return the text: it was put together for the engine that runs it."""
         return self.text
+
+
+#: A generator that yields statements with their parameters and receives their rows.
+Read = Generator[tuple[Statement, Mapping[str, Any]], Rows, T]
 
 
 # -- list parameters ---------------------------------------------------------

@@ -11,17 +11,14 @@ transaction is open while code of the caller runs.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, cast
 
-from sessiondb.engine.sql import ComposedStatement, Statement
+from sessiondb.engine.sql import ComposedStatement, Read, Rows
 
 if TYPE_CHECKING:
     from sessiondb.engine.base import Engine
 
-T = TypeVar("T")
-Rows = list[tuple[Any, ...]]
-Read = Generator[tuple[Statement, Mapping[str, Any]], Rows, T]
+__all__ = ["ENGINE_IN_USE", "Read", "Rows", "engine_in_use"]
 
 #: Not run: a read yields it in place of a statement, and the driver answers with the
 #: engine of the connection.

@@ -10,16 +10,15 @@ import json
 import posixpath
 from typing import Any
 
-from sessiondb.engine.default import ENGINE
-from sessiondb.engine.sql import Statement, as_list
+from sessiondb.engine.search_index import SearchIndex
+from sessiondb.engine.sql import as_list
 from sessiondb.errors import InvalidInputError, abridged
 from sessiondb.model import Hit, Page
 from sessiondb.model.tools import files_changed
 from sessiondb.places import absolute
-from sessiondb.repository import Read
+from sessiondb.repository import Read, engine_in_use
 from sessiondb.repository.decode import listed
-from sessiondb.repository.hits import SESSIONS_BY_ID, param_names, search_params
-from sessiondb.repository.search import match_statement
+from sessiondb.repository.hits import SESSIONS_BY_ID, search_filters
 from sessiondb.repository.sessions import (
     Filters,
     check_limit,
@@ -30,7 +29,6 @@ from sessiondb.repository.sessions import (
 
 #: Mentions that are looked at in one statement.
 _AT_ONCE = 200
-_CALLS = Statement("repository.changed_files.CALLS")
 
 
 def changed_file(
@@ -55,7 +53,10 @@ def changed_file(
         raise InvalidInputError(f"no file has the name {abridged(file)}")
 
     words = f'"{name}"' if query is None else f'({query}) "{name}"'
-    params = search_params(ENGINE.search.query(words), filters, None, None)
+    engine = yield from engine_in_use()
+    index = engine.search
+    narrowing = search_filters(engine, filters, None, None)
+    params = narrowing.params | index.query(words).params()
     # A later page begins after the hits of the earlier ones, which are found again:
     # most files have few.
     passed, top = (0, 0) if cursor is None else decode_cursor(cursor, int, int)
@@ -66,11 +67,15 @@ def changed_file(
     seen: set[str] = set()
     bounds = {"top": top} if top else {}
     while len(changes) <= passed + limit:
-        bounded = params | bounds
-        statement = match_statement(param_names(bounded), "newest", True)
-        rows = yield statement, {**bounded, "rows": _AT_ONCE}
+        rows = yield from index.matches(
+            narrowing.of_parts,
+            params | bounds,
+            order="newest",
+            is_shown=True,
+            rows=_AT_ONCE,
+        )
         top = top or (rows[0][0] if rows else 0)
-        found = yield from _changes_in(base, wanted, rows)
+        found = yield from _changes_in(base, index, wanted, rows)
         for place, session_id, seq, message_id, *_ in rows:
             if place in found and (all_hits or session_id not in seen):
                 seen.add(session_id)
@@ -89,11 +94,10 @@ def changed_file(
 
 
 def _changes_in(
-    base: str | None, wanted: str, rows: list[tuple[Any, ...]]
+    base: str | None, index: SearchIndex, wanted: str, rows: list[tuple[Any, ...]]
 ) -> Read[dict[int, str]]:
     """Return what changed the file, by the places of *rows*: the tool and the path."""
-    places = [row[0] for row in rows]
-    calls = yield _CALLS, {"rids": as_list(places)}
+    calls = yield from index.contents([row[0] for row in rows])
     found = {}
     for place, tool, arguments, long_arguments, text, long_text, directory in calls:
         folder = "" if directory is None else absolute(directory, base)

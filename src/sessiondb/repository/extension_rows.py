@@ -39,7 +39,7 @@ def rows_at(table: ExtensionTable, rids: Sequence[int]) -> Read[list[ExtensionRo
     names = [name for name in table.columns if name != "session_id"]
     sql = (
         f"SELECT {', '.join(names) or 'NULL'} FROM {table.name} "
-        f"WHERE rid IN {dialect.list_text('rids')} ORDER BY rid"
+        f"WHERE rid IN {dialect.list_text('rids', int)} ORDER BY rid"
     )
     rows = yield ComposedStatement(sql), {"rids": as_list(rids)}
     return [

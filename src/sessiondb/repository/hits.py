@@ -7,10 +7,9 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from sessiondb.dataclass import dataclass, field
-from sessiondb.engine.base import SNIPPET_MARKS
-from sessiondb.engine.default import ENGINE
-from sessiondb.engine.query import SearchQuery
-from sessiondb.engine.sql import ComposedStatement, Statement, as_list
+from sessiondb.engine.base import SNIPPET_MARKS, Engine
+from sessiondb.engine.search_index import SearchIndex
+from sessiondb.engine.sql import Statement, as_list
 from sessiondb.errors import InvalidInputError, abridged
 from sessiondb.model import Hit
 from sessiondb.model.tools import names_of_tool
@@ -25,11 +24,6 @@ from sessiondb.repository.sessions import (
 
 #: The marks around the words of a snippet that match.
 MARKS = SNIPPET_MARKS
-#: Parameters that the search index compares with its own entries.
-_BOUNDS = frozenset(
-    "cursor top last seen found comparison inside shown scanned own_id needles "
-    "together spread cover ids".split()
-)
 #: place, session, seq, message id, snippet; for a match in parts also its sort key.
 Row = tuple[Any, ...]
 
@@ -49,66 +43,84 @@ class SearchPlace(NamedTuple):
     cover: int = 0
 
 
-@lru_cache(maxsize=256)
-def _title_statement(names: tuple[str, ...]) -> Statement:
-    """Return the query for sessions whose title alone matches.
+class SearchFilters(NamedTuple):
+    """The filters of a search, as terms for an engine's index."""
 
-    Those of the parameter *shown* are left out if it is among *names*, else all that
-    have a match in their parts, up to *top*.
-    """
-    # A title is of no message: its time is that of the last use of the session.
-    terms = terms_of_messages(
-        _filters_in(names),
-        since="s.time_updated >= :since",
-        until="s.time_updated < :until",
-    )
-    times = [name for name in names if name in ("since", "until")]
-    sql = ENGINE.search.titles(terms, bounds_in(names), terms_of_messages(times))
-    return ComposedStatement(sql)
+    #: The parameters of the terms.
+    params: dict[str, Any]
+    #: The terms that a match in a part has to pass.
+    of_parts: tuple[str, ...]
+    #: Those that a match in a title has to pass; None if no title passes.
+    of_titles: tuple[str, ...] | None
+    #: Those of ``of_parts`` that ``of_titles`` has of the session: times of messages.
+    of_times: tuple[str, ...]
 
 
-def terms_of_parts(names: Iterable[str]) -> list[str]:
-    """Return the terms of the filters among the parameters *names*."""
-    return terms_of_messages(
-        _filters_in(names),
-        role="m.role = :role",
-        tool=f"lower(p.tool) IN {ENGINE.dialect.list_text('tool')}",
-        # A result is where its call is, in the answer.
-        tool_role="(m.role = 'tool' OR p.type = 'tool')",
-    )
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """The matches of a query: what the index is asked for."""
+
+    index: SearchIndex
+    filters: SearchFilters
+    #: The parameters of the filters and of the query.
+    params: dict[str, Any]
+    #: Those for what several parts of a message have; None if one part has it all.
+    spread: dict[str, Any] | None = None
+
+    @property
+    def walks(self) -> list[dict[str, Any]]:
+        """The parameters of each walk."""
+        return [self.params] if self.spread is None else [self.params, self.spread]
 
 
-def _filters_in(names: Iterable[str]) -> list[str]:
-    return [name for name in names if name not in _BOUNDS]
-
-
-def bounds_in(names: Iterable[str]) -> list[str]:
-    """Return the bounds of the search index among the parameters *names*."""
-    return [name for name in names if name in _BOUNDS]
-
-
-_SNIPPETS = ComposedStatement(ENGINE.search.snippets())
 #: The sessions of the list parameter ``ids``, as lists have them.
 SESSIONS_BY_ID = Statement("repository.hits.SESSIONS_BY_ID")
 
 
-def search_params(
-    meant: SearchQuery, filters: Filters, role: str | None, tool: str | None
-) -> dict[str, Any]:
-    """Return the parameters of a search; their names say which terms a query has.
-
-    They are about one part: `SearchQuery.of_messages` has those of messages.
+def search_filters(
+    engine: Engine, filters: Filters, role: str | None, tool: str | None
+) -> SearchFilters:
+    """Return the terms of filters for the index of *engine*.
 
     Raises `InvalidInputError`.
     """
-    params = {**filters.params(), **filters.exclusions(), **meant.params()}
+    params: dict[str, Any] = {**filters.params(), **filters.exclusions()}
     if role == "tool":
         params["tool_role"] = 1
     elif role is not None:
         params["role"] = check_text(role, "role")
     if tool is not None:
         params["tool"] = as_list(names_of_tool(check_text(tool, "tool")))
-    return params
+    return SearchFilters(params, *_search_terms(engine, tuple(sorted(params))))
+
+
+@lru_cache(maxsize=256)
+def _search_terms(
+    engine: Engine, names: tuple[str, ...]
+) -> tuple[tuple[str, ...], tuple[str, ...] | None, tuple[str, ...]]:
+    """Return the terms of the filters *names*: of parts, of titles, and of times."""
+    of_parts = terms_of_messages(
+        engine,
+        names,
+        role="m.role = :role",
+        tool=f"lower(p.tool) IN {engine.dialect.list_text('tool', str)}",
+        # A result is where its call is, in the answer.
+        tool_role="(m.role = 'tool' OR p.type = 'tool')",
+    )
+    times = [name for name in names if name in ("since", "until")]
+    of_times = terms_of_messages(engine, times)
+    if not {"role", "tool", "tool_role"}.isdisjoint(names):
+        # A title has neither.
+        return of_parts, None, of_times
+
+    # A title is of no message: its time is that of the last use of the session.
+    of_titles = terms_of_messages(
+        engine,
+        names,
+        since="s.time_updated >= :since",
+        until="s.time_updated < :until",
+    )
+    return of_parts, of_titles, of_times
 
 
 def place_of(cursor: str, order: str) -> SearchPlace:
@@ -174,37 +186,40 @@ def with_bounds(params: dict[str, Any], **places: int) -> dict[str, Any]:
     return params | {name: place for name, place in places.items() if place}
 
 
-def param_names(params: dict[str, Any]) -> tuple[str, ...]:
-    """Return the names that a statement is made for."""
-    return tuple(sorted(set(params) - {"match"}))
-
-
 def read_titles(
-    params: dict[str, Any], limit: int, place: SearchPlace
+    matches: Matches, bounds: dict[str, Any], limit: int, place: SearchPlace
 ) -> Read[tuple[list[Row], SearchPlace]]:
-    """Return sessions whose title alone matches, and where the next page begins."""
-    bounded = with_bounds(params, cursor=place.last)
-    rows = yield _title_statement(param_names(bounded)), {**bounded, "rows": limit + 1}
+    """Return sessions whose title alone matches, and where the next page begins.
 
+    *bounds* say which sessions are left out, as they match otherwise.
+    """
+    filters = matches.filters
+    if filters.of_titles is None:
+        return [], SearchPlace("end")
+    if limit == 0:
+        return [], place
+
+    bounded = with_bounds(matches.params | bounds, cursor=place.last)
+    rows = yield from matches.index.titles(
+        filters.of_titles, bounded, filters.of_times, rows=limit + 1
+    )
     if len(rows) <= limit:
         return rows, SearchPlace("end")
     return rows[:limit], place._replace(last=rows[limit - 1][0])
 
 
 def read_hits(
-    base: str | None, queries: Iterable[str], matches: list[Row]
+    base: str | None, index: SearchIndex, queries: Iterable[str], matches: list[Row]
 ) -> Read[tuple[Hit, ...]]:
     """Return matches as hits; message and snippet of most are read only here.
 
-    Each is a match of one of *queries*, values of ``:match``.
+    Each is a match of one of *queries*, values of ``match``.
     """
     shown: dict[int, tuple[str, str]] = {}
     for match in queries:
         places = [row[0] for row in matches if row[3] is None and row[0] not in shown]
         if places:
-            ends = {"low": min(places), "high": max(places)}
-            rows = yield _SNIPPETS, {"match": match, "rids": as_list(places), **ends}
-            shown |= {place: (message, snippet) for place, message, snippet in rows}
+            shown |= yield from index.snippets(match, places)
     return (yield from hits_of(base, matches, shown))
 
 

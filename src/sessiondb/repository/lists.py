@@ -8,13 +8,13 @@ from operator import itemgetter
 from typing import Any
 
 from sessiondb.clock import now_ms
-from sessiondb.engine.default import ENGINE
-from sessiondb.engine.sql import ComposedStatement, Statement
+from sessiondb.engine.base import Engine
+from sessiondb.engine.sql import Statement
 from sessiondb.model import FileDiff, Page, Project, Prompt, Session, Todo, Unfinished
 from sessiondb.model.damage import Missing, diff_name
 from sessiondb.model.versions import Version, decoded
 from sessiondb.places import absolute
-from sessiondb.repository import Read
+from sessiondb.repository import Read, engine_in_use
 from sessiondb.repository.decode import (
     blobs_of,
     listed,
@@ -85,9 +85,8 @@ _TERMS_OF_PROMPTS = {
     "scope": f"{_OF} s.scope = :scope)",
     "source": "source = :source",
     "agent": f"{_OF} s.agent = :agent)",
-    "title": rf"{_OF} s.title LIKE :title ESCAPE '\')",
-    "unarchived": f":unarchived AND NOT {_OF} s.time_archived IS NOT NULL)",
-    "own": f":own AND NOT {_OF} s.relation = 'subagent')",
+    "unarchived": f"NOT {_OF} s.time_archived IS NOT NULL)",
+    "own": f"NOT {_OF} s.relation = 'subagent')",
     "since": "time_created >= :since",
     "until": "time_created < :until",
     "below": "(time_created, id) < (:below, :below_id)",
@@ -103,15 +102,15 @@ def prompts(
     cursor: str | None = None,
 ) -> Read[Page[Prompt]]:
     """Return one page of the prompt history, newest first."""
+    engine = yield from engine_in_use()
     params = filters.params() | filters.exclusions()
-    if query:
-        params |= ENGINE.search.query(query).params()
     if cursor is not None:
         params["below"], params["below_id"] = decode_cursor(cursor, int, str)
-
-    rows = yield (
-        _prompts_statement(tuple(params)),
-        {**params, "rows": check_limit(limit) + 1},
+    terms = _terms_of_prompts(engine, tuple(params))
+    if query:
+        params |= engine.search.query(query).params()
+    rows = yield from engine.search.prompts(
+        PROMPT_COLUMNS, terms, params, rows=check_limit(limit) + 1
     )
 
     items = tuple([_prompt_of(row, base) for row in rows[:limit]])
@@ -121,13 +120,12 @@ def prompts(
 
 
 @lru_cache(maxsize=256)
-def _prompts_statement(names: tuple[str, ...]) -> Statement:
-    """Return the query for prompts with the parameters *names*, newest first."""
+def _terms_of_prompts(engine: Engine, names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the terms of the parameters *names*, over the row of ``prompt``."""
+    title = f"{_OF} {engine.dialect.like('s.title', 'title')})"
+    terms = {**_TERMS_OF_PROMPTS, "title": title}
     # The time and the id of a cursor are one term.
-    terms = [_TERMS_OF_PROMPTS[name] for name in names if name in _TERMS_OF_PROMPTS]
-    bounds = [name for name in names if name not in (*_TERMS_OF_PROMPTS, "below_id")]
-    sql = ENGINE.search.prompts(PROMPT_COLUMNS, terms, bounds)
-    return ComposedStatement(sql)
+    return tuple([terms[name] for name in names if name != "below_id"])
 
 
 def prompts_of(base: str | None, session_id: str) -> Read[list[Prompt]]:

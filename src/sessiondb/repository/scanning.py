@@ -13,24 +13,17 @@ Sessions whose title alone matches come when all texts have been read.
 
 from __future__ import annotations
 
-from functools import lru_cache
-from typing import Any
-
-from sessiondb.engine.default import ENGINE
-from sessiondb.engine.sql import ComposedStatement, Statement, as_list
+from sessiondb.engine.sql import as_list
 from sessiondb.model import Hit, Page
 from sessiondb.repository import Read
 from sessiondb.repository.hits import (
     GatheredHits,
+    Matches,
     Row,
     SearchPlace,
-    bounds_in,
     hits_of,
-    list_of_sessions,
-    param_names,
     read_titles,
     session_of,
-    terms_of_parts,
 )
 from sessiondb.repository.sessions import encode_cursor
 
@@ -38,26 +31,11 @@ from sessiondb.repository.sessions import encode_cursor
 SCANNED_BYTES = 64_000_000
 #: The parts that one statement compares: a page ends between two.
 PARTS_AT_ONCE = 200
-#: The place of the newest part; 0 without any.
-NEWEST_PLACE = Statement("repository.scanning.NEWEST_PLACE")
-_PASSAGES = ComposedStatement(ENGINE.search.passages())
-
-
-@lru_cache(maxsize=256)
-def _scan_statement(names: tuple[str, ...], order: str) -> Statement:
-    sql = ENGINE.search.scan(terms_of_parts(names), bounds_in(names), order=order)
-    return ComposedStatement(sql)
-
-
-@lru_cache(maxsize=256)
-def _session_statement(names: tuple[str, ...]) -> Statement:
-    sql = ENGINE.search.scanned_sessions(terms_of_parts(names), bounds_in(names))
-    return ComposedStatement(sql)
 
 
 def read_scanned_page(
     base: str | None,
-    params: dict[str, Any],
+    matches: Matches,
     *,
     order: str,
     all_hits: bool,
@@ -69,25 +47,21 @@ def read_scanned_page(
     searched_to = None
     if place.phase != "titles":
         rows, place, searched_to = yield from _scan(
-            params, order, all_hits, limit, place
+            matches, order, all_hits, limit, place
         )
         if order != "newest":
             rows = sorted(rows, key=lambda row: row[5])
 
     if place.phase == "titles":
         room = limit - len(rows)
-        if not params.keys().isdisjoint(("role", "tool", "tool_role")):
-            # No title passes: it has neither.
-            place = SearchPlace("end")
-        elif room:
-            bounded = {**params, "top": place.top}
-            titles, place = yield from read_titles(bounded, room, place)
-            rows = rows + titles
+        titles, place = yield from read_titles(matches, {"top": place.top}, room, place)
+        rows = rows + titles
 
     places = [row[0] for row in rows if row[3] is None]
-    read = {"needles": params["needles"], "rids": as_list(places)}
-    passages = (yield _PASSAGES, read) if places else []
-    shown = {rid: (message, passage) for rid, message, passage in passages}
+    shown: dict[int, tuple[str, str]] = {}
+    if places:
+        needles = matches.params["needles"]
+        shown = yield from matches.index.passages(needles, places)
     hits = yield from hits_of(base, rows, shown)
     if place.phase == "end":
         return Page(hits)
@@ -95,23 +69,23 @@ def read_scanned_page(
 
 
 def _scan(
-    params: dict[str, Any], order: str, all_hits: bool, limit: int, place: SearchPlace
+    matches: Matches, order: str, all_hits: bool, limit: int, place: SearchPlace
 ) -> Read[tuple[list[Row], SearchPlace, int | None]]:
     """Return what is found from *place* on, where that ends, and the time there."""
     if not place.top:
-        ((newest,),) = yield NEWEST_PLACE, {}
-        place = place._replace(top=newest)
+        place = place._replace(top=(yield from matches.index.newest_place()))
 
     page = GatheredHits(limit, not all_hits, set())
     cursor, left, searched_to = place.last or place.top + 1, SCANNED_BYTES, None
     while left > 0 and len(page.rows) < limit:
-        bounded = {**params, "cursor": cursor}
+        bounded = {**matches.params, "cursor": cursor}
         if page.seen:
             bounded["seen"] = as_list(sorted(page.seen))
-        statement = _scan_statement(param_names(bounded), order)
-        rows = yield statement, {**bounded, "rows": PARTS_AT_ONCE}
+        rows = yield from matches.index.scan(
+            matches.filters.of_parts, bounded, order=order, rows=PARTS_AT_ONCE
+        )
         if not all_hits and place.last:
-            page.seen |= yield from _shown_before(params, rows, page.seen, place)
+            page.seen |= yield from _shown_before(matches, rows, page.seen, place)
 
         for row in rows:
             *_, is_hit, size, time = row
@@ -130,14 +104,15 @@ def _scan(
 
 
 def _shown_before(
-    params: dict[str, Any], rows: list[Row], seen: set[str], place: SearchPlace
+    matches: Matches, rows: list[Row], seen: set[str], place: SearchPlace
 ) -> Read[set[str]]:
     """Return the sessions among the hits of *rows* that an earlier page has shown."""
-    hit_rows = [row for row in rows if row[6] and session_of(row) not in seen]
-    if not hit_rows:
+    hits = {session_of(row) for row in rows if row[6]} - seen
+    if not hits:
         return set()
 
-    walked = {**params, "top": place.top, "last": place.last}
-    statement = _session_statement(param_names(walked))
-    sessions = yield statement, {**walked, "ids": list_of_sessions(hit_rows)}
-    return {session_id for (session_id,) in sessions}
+    walked = {**matches.params, "top": place.top, "last": place.last}
+    shown = yield from matches.index.scanned_sessions(
+        matches.filters.of_parts, walked, sorted(hits)
+    )
+    return set(shown)

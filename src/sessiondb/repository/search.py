@@ -20,33 +20,30 @@ Texts that no index knows are scanned for: see `scanning`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from sessiondb.arguments import one_of
-from sessiondb.engine.default import ENGINE
 from sessiondb.engine.query import Cover
-from sessiondb.engine.sql import ComposedStatement, Statement, as_list
+from sessiondb.engine.search_index import SearchIndex
+from sessiondb.engine.sql import as_list
 from sessiondb.errors import InvalidInputError, abridged
 from sessiondb.model import Hit, Page
-from sessiondb.repository import Read
+from sessiondb.repository import Read, engine_in_use
 from sessiondb.repository.hits import (
     GatheredHits,
+    Matches,
     Row,
     SearchPlace,
-    bounds_in,
     list_of_places,
     list_of_sessions,
-    param_names,
     place_of,
     read_hits,
     read_titles,
-    search_params,
+    search_filters,
     session_of,
-    terms_of_parts,
     with_bounds,
 )
-from sessiondb.repository.scanning import NEWEST_PLACE, read_scanned_page
+from sessiondb.repository.scanning import read_scanned_page
 from sessiondb.repository.sessions import Filters, check_limit, encode_cursor
 
 #: How many of the newest matches ``rank`` and ``time`` sort.
@@ -57,37 +54,6 @@ SPREAD_WINDOW = 200
 #: only ``FEW`` in all, since every further match of a session is skipped.
 DENSE, FEW = 4, 16
 ORDERS = ("newest", "time", "rank")
-
-
-class _Matches(NamedTuple):
-    """The matches of a query: the parameters of both walks."""
-
-    params: dict[str, Any]
-    #: Of what several parts of a message have; None if there is nothing like that.
-    spread: dict[str, Any] | None
-
-
-@lru_cache(maxsize=256)
-def match_statement(names: tuple[str, ...], order: str, is_shown: bool) -> Statement:
-    """Return the query for matches in parts with the parameters *names*."""
-    sql = ENGINE.search.matches(
-        terms_of_parts(names), bounds_in(names), order=order, is_shown=is_shown
-    )
-    return ComposedStatement(sql)
-
-
-@lru_cache(maxsize=256)
-def _session_statement(names: tuple[str, ...]) -> Statement:
-    """Return the query for the sessions that earlier pages have shown, newest first."""
-    sql = ENGINE.search.sessions(terms_of_parts(names), bounds_in(names))
-    return ComposedStatement(sql)
-
-
-@lru_cache(maxsize=64)
-def _rarest_statement(number: int) -> Statement:
-    """Return the query that compares so many covers."""
-    sql = ENGINE.search.rarest(number)
-    return ComposedStatement(sql)
 
 
 def search(
@@ -109,8 +75,11 @@ def search(
     one_of(order, ORDERS, "order")
     check_limit(limit)
     place = SearchPlace(order) if cursor is None else place_of(cursor, order)
-    meant = ENGINE.search.query(query)
-    params = search_params(meant, filters, role, tool)
+    engine = yield from engine_in_use()
+    index = engine.search
+    meant = index.query(query)
+    narrowing = search_filters(engine, filters, role, tool)
+    params = narrowing.params | meant.params()
     # A call is searched by itself: the rest of its answer is no call of that tool.
     has_messages = tool is None and role != "tool"
     if has_messages:
@@ -118,14 +87,21 @@ def search(
     if meant.match is None:
         return (
             yield from read_scanned_page(
-                base, params, order=order, all_hits=all_hits, limit=limit, place=place
+                base,
+                Matches(index, narrowing, params),
+                order=order,
+                all_hits=all_hits,
+                limit=limit,
+                place=place,
             )
         )
 
     spread = None
+
     if has_messages and meant.covers:
         if cursor is None:
-            place = place._replace(cover=(yield from _rarest(meant.covers)))
+            rarest = yield from _rarest_cover(index, meant.covers)
+            place = place._replace(cover=rarest)
         if place.cover >= len(meant.covers):
             raise InvalidInputError(f"not a cursor of this search: {abridged(cursor)}")
         cover = meant.covers[place.cover]
@@ -133,24 +109,22 @@ def search(
         spread.pop("comparison", None)
         spread.pop("together", None)
 
-    matches = _Matches(params, spread)
+    matches = Matches(index, narrowing, params, spread)
     rows, place = yield from _read_page(matches, order, all_hits, limit, place)
-    queries = [walked["match"] for walked in matches if walked is not None]
-    hits = yield from read_hits(base, queries, rows)
+    queries = [walked["match"] for walked in matches.walks]
+    hits = yield from read_hits(base, index, queries, rows)
     return Page(hits, None if place.phase == "end" else encode_cursor(*place))
 
 
-def _rarest(covers: Sequence[Cover]) -> Read[int]:
+def _rarest_cover(index: SearchIndex, covers: Sequence[Cover]) -> Read[int]:
     """Return which cover has the fewest matches among the newest parts."""
     if len(covers) == 1:
         return 0
-    matches = {f"cover{index}": cover.match for index, cover in enumerate(covers)}
-    ((*places,),) = yield _rarest_statement(len(covers)), matches
-    return places.index(min(places))
+    return (yield from index.rarest([cover.match for cover in covers]))
 
 
 def _read_page(
-    matches: _Matches, order: str, all_hits: bool, limit: int, place: SearchPlace
+    matches: Matches, order: str, all_hits: bool, limit: int, place: SearchPlace
 ) -> Read[tuple[list[Row], SearchPlace]]:
     """Return the matches of a page, those of titles last, and where the next begins."""
     params = matches.params
@@ -173,51 +147,48 @@ def _read_page(
 
     if place.phase != "titles":
         return rows, place
-    if not params.keys().isdisjoint(("role", "tool", "tool_role")):
-        # No title passes: it has neither.
-        return rows, SearchPlace("end")
-
     room = limit - len(rows)
-    if room == 0:
-        return rows, place
-    titles, place = yield from read_titles({**params, **matched}, room, place)
+    titles, place = yield from read_titles(matches, matched, room, place)
     return rows + titles, place
 
 
 def _sorted_page(
-    matches: _Matches, order: str, all_hits: bool, limit: int, place: SearchPlace
+    matches: Matches, order: str, all_hits: bool, limit: int, place: SearchPlace
 ) -> Read[tuple[list[Row], list[Row], SearchPlace]]:
     """Return a page of the newest matches in this order, these, and the next place."""
     if matches.spread is not None and not place.top:
-        ((newest,),) = yield NEWEST_PLACE, {}
-        place = place._replace(top=newest)
+        place = place._replace(top=(yield from matches.index.newest_place()))
 
-    window = yield from _read_window(matches.params, order, place.top)
+    window = yield from _read_window(matches, order, place.top)
     if matches.spread is not None and order == "time":
-        window += yield from _read_spread(matches.spread, window, order, place.top)
+        window += yield from _read_spread(
+            matches, matches.spread, window, order, place.top
+        )
         window.sort(key=_sort_key)
 
     rows, end = _page_of_window(window, all_hits, limit, place)
     if matches.spread is not None and order == "rank" and end.phase == "titles":
         # Matches within one part come first: most pages end before the rest is needed.
-        window += yield from _read_spread(matches.spread, window, order, place.top)
+        window += yield from _read_spread(
+            matches, matches.spread, window, order, place.top
+        )
         rows, end = _page_of_window(window, all_hits, limit, place)
     return rows, window, end
 
 
-def _read_window(params: dict[str, Any], order: str, top: int) -> Read[list[Row]]:
+def _read_window(matches: Matches, order: str, top: int) -> Read[list[Row]]:
     """Return the newest matches in this order; of later pages those up to *top*."""
-    bounded = with_bounds(params, top=top)
-    statement = match_statement(param_names(bounded), order, False)
-    rows = yield statement, {**bounded, "rows": WINDOW}
-
+    bounded = with_bounds(matches.params, top=top)
+    rows = yield from matches.index.matches(
+        matches.filters.of_parts, bounded, order=order, is_shown=False, rows=WINDOW
+    )
     # Sorted here: SQL would sort before the LIMIT, and so score every match there is.
     # Among equals the newest stays first, as the sort is stable.
     return sorted(rows, key=_sort_key)
 
 
 def _read_spread(
-    spread: dict[str, Any], window: list[Row], order: str, top: int
+    matches: Matches, spread: dict[str, Any], window: list[Row], order: str, top: int
 ) -> Read[list[Row]]:
     """Return the newest matches of several parts, as many as are sorted with a window.
 
@@ -226,8 +197,13 @@ def _read_spread(
     walked = {**spread, "top": top, "found": list_of_places(window)}
     if len(window) == WINDOW:
         walked["last"] = min([row[0] for row in window])
-    statement = match_statement(param_names(walked), order, False)
-    rows = yield statement, {**walked, "rows": SPREAD_WINDOW}
+    rows = yield from matches.index.matches(
+        matches.filters.of_parts,
+        walked,
+        order=order,
+        is_shown=False,
+        rows=SPREAD_WINDOW,
+    )
     return sorted(rows, key=_sort_key)
 
 
@@ -261,7 +237,7 @@ def _page_of_window(
 
 
 def _newest_page(
-    matches: _Matches, all_hits: bool, limit: int, place: SearchPlace
+    matches: Matches, all_hits: bool, limit: int, place: SearchPlace
 ) -> Read[tuple[list[Row], SearchPlace]]:
     """Walk backwards, in rounds that each skip the sessions of earlier ones."""
     if place.phase == "titles":
@@ -295,32 +271,34 @@ def _newest_page(
 
 
 def _newest_matches(
-    matches: _Matches, bounds: dict[str, Any], most: int, *, is_shown: bool
+    matches: Matches, bounds: dict[str, Any], most: int, *, is_shown: bool
 ) -> Read[list[Row]]:
     """Return at most *most* matches within *bounds*, of one part and of several."""
-    walked = matches.params | bounds
-    statement = match_statement(param_names(walked), "newest", is_shown)
-    rows = yield statement, {**walked, "rows": most}
+    index, terms = matches.index, matches.filters.of_parts
+    rows = yield from index.matches(
+        terms, matches.params | bounds, order="newest", is_shown=is_shown, rows=most
+    )
     if matches.spread is None:
-        return list(rows)
+        return rows
 
     # Older ones than the last of these would not be on the page.
     walked = {**matches.spread, **bounds, "found": list_of_places(rows)}
     if len(rows) == most:
         walked["last"] = rows[-1][0]
     # Few of these are shown, so their snippets are read later.
-    statement = match_statement(param_names(walked), "newest", False)
-    spread_rows = yield statement, {**walked, "rows": most}
+    spread_rows = yield from index.matches(
+        terms, walked, order="newest", is_shown=False, rows=most
+    )
     merged = sorted([*rows, *spread_rows], key=lambda row: row[0], reverse=True)
     return merged[:most]
 
 
-def _shown_sessions(matches: _Matches, place: SearchPlace) -> Read[list[str]]:
+def _shown_sessions(matches: Matches, place: SearchPlace) -> Read[list[str]]:
     """Return the sessions with matches from the first page up to *place*."""
     shown: set[str] = set()
-    for params in matches:
-        if params is not None:
-            walked = {**params, "top": place.top, "last": place.last}
-            rows = yield _session_statement(param_names(walked)), walked
-            shown.update(session_id for (session_id,) in rows)
+    for params in matches.walks:
+        walked = {**params, "top": place.top, "last": place.last}
+        shown.update(
+            (yield from matches.index.sessions(matches.filters.of_parts, walked))
+        )
     return sorted(shown)

@@ -125,7 +125,8 @@ _NARROWING = {
 _values_of = attrgetter(*_NARROWING)
 
 
-#: Filter → its term in SQL text, over messages ``m`` of sessions ``s``.
+#: Filter → its term in SQL text, over messages ``m`` of sessions ``s``. That of the
+#: title is the dialect's.
 _TERMS_OF_MESSAGES = {
     "project_id": "s.project_id = :project_id",
     "scope": "s.scope = :scope",
@@ -133,19 +134,24 @@ _TERMS_OF_MESSAGES = {
     "agent": "s.agent = :agent",
     "since": "m.time_created >= :since",
     "until": "m.time_created < :until",
-    "title": "s.title LIKE :title ESCAPE '\\'",
     "unarchived": "s.time_archived IS NULL",
-    "own": "s.relation IS NOT 'subagent'",
+    "own": "coalesce(s.relation, '') <> 'subagent'",
 }
 
 
-def terms_of_messages(names: Iterable[str], **more: str) -> list[str]:
+def terms_of_messages(
+    engine: Engine, names: Iterable[str], **more: str
+) -> tuple[str, ...]:
     """Return the terms of the parameters *names*, over rows ``m`` and ``s``.
 
     *more* are the terms of further parameters, or other ones of the same filters.
     """
-    terms = _TERMS_OF_MESSAGES | more
-    return [terms[name] for name in names]
+    terms = {
+        "title": engine.dialect.like("s.title", "title"),
+        **_TERMS_OF_MESSAGES,
+        **more,
+    }
+    return tuple([terms[name] for name in names])
 
 
 def _is_int64(value: object) -> bool:

@@ -12,11 +12,12 @@ from functools import lru_cache
 from typing import Any
 
 from sessiondb.dataclass import dataclass, field
+from sessiondb.engine.base import Engine
 from sessiondb.engine.sql import ComposedStatement, Statement
 from sessiondb.errors import InvalidInputError, abridged
 from sessiondb.model import Tokens, UsageRecord, UsageRow
 from sessiondb.prices import Prices, Rates, known_prices
-from sessiondb.repository import Read
+from sessiondb.repository import Read, engine_in_use
 from sessiondb.repository.sessions import Filters
 from sessiondb.repository.usage_sums import (
     KEYS,
@@ -55,14 +56,17 @@ coalesce(
 
 @lru_cache(maxsize=128)
 def _records_statement(
-    keys_by: tuple[str, ...], shape: tuple[str, ...], sizes: tuple[int, ...]
+    engine: Engine,
+    keys_by: tuple[str, ...],
+    shape: tuple[str, ...],
+    sizes: tuple[int, ...],
 ) -> Statement:
     keys = "".join(f" AND {KEYS[name]} IS :key_{name}" for name in keys_by)
     tokens = ", ".join(f"m.tokens_{name}" for name in _TOKENS)
     sql = (
         f"SELECT {request_size(sizes)}, CASE WHEN m.inherited THEN {_OWNER} END, "
         f"s.id, m.seq, m.id, m.time_created, m.model_id, m.cost, {tokens} "
-        f"{messages_with_usage(keys_by, shape)}{keys} "
+        f"{messages_with_usage(engine, keys_by, shape)}{keys} "
         "ORDER BY m.time_created, s.id, m.seq"
     )
     return ComposedStatement(sql)
@@ -75,7 +79,8 @@ def usage_records(
     names = _dimension_names(tuple(key))
     rates = Rates(known_prices().prices if prices is None else prices)
     params = filters.params() | filters.exclusions()
-    statement = _records_statement(names, tuple(sorted(params)), rates.sizes)
+    engine = yield from engine_in_use()
+    statement = _records_statement(engine, names, tuple(sorted(params)), rates.sizes)
     rows = yield statement, params | {f"key_{name}": key[name] for name in names}
 
     records = []

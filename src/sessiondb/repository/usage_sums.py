@@ -13,11 +13,11 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from sessiondb.dataclass import dataclass
-from sessiondb.engine.default import ENGINE
+from sessiondb.engine.base import Engine
 from sessiondb.engine.sql import ComposedStatement, Statement, as_list
 from sessiondb.model import Tokens
 from sessiondb.prices import Rates
-from sessiondb.repository import Read
+from sessiondb.repository import Read, engine_in_use
 from sessiondb.repository.local_days import (
     FIRST_HOUR,
     LocalDays,
@@ -86,6 +86,7 @@ class GroupedUsage(NamedTuple):
 class _TotalShape:
     """The facts on which the text of a statement depends, without values."""
 
+    engine: Engine
     dimensions: tuple[str, ...]
     parameters: tuple[str, ...]
     #: The lengths of prompts at which prices change.
@@ -110,7 +111,9 @@ def request_size(sizes: tuple[int, ...]) -> str:
     return f"CASE {' '.join(longest_first)} ELSE 0 END" if sizes else "0"
 
 
-def messages_with_usage(dimensions: tuple[str, ...], shape: tuple[str, ...]) -> str:
+def messages_with_usage(
+    engine: Engine, dimensions: tuple[str, ...], shape: tuple[str, ...]
+) -> str:
     """Return FROM and WHERE of the messages with usage, with the parameters *shape*.
 
     Copies are among them.
@@ -122,7 +125,7 @@ def messages_with_usage(dimensions: tuple[str, ...], shape: tuple[str, ...]) -> 
             " LEFT JOIN (SELECT DISTINCT session_id, seq, tool FROM part "
             "WHERE type = 'tool') AS t ON t.session_id = m.session_id AND t.seq = m.seq"
         )
-    conditions = [_VISIBLE, f"({states_usage('m')})", *_terms(shape)]
+    conditions = [_VISIBLE, f"({states_usage('m')})", *_terms(engine, shape)]
     return (
         "FROM message AS m JOIN session AS s ON s.id = m.session_id "
         f"LEFT JOIN project AS j ON j.id = s.project_id{tools} "
@@ -130,14 +133,14 @@ def messages_with_usage(dimensions: tuple[str, ...], shape: tuple[str, ...]) -> 
     )
 
 
-def _terms(parameters: Sequence[str], **more: str) -> list[str]:
+def _terms(engine: Engine, parameters: Sequence[str], **more: str) -> tuple[str, ...]:
     """Return the terms of filters over messages ``m`` of sessions ``s``."""
     # An answer may name an agent other than that of its session.
     own_terms = {
         "agent": f"{KEYS['agent']} = :agent",
-        "sessions": f"s.id IN {ENGINE.dialect.list_text('sessions')}",
+        "sessions": f"s.id IN {engine.dialect.list_text('sessions', str)}",
     }
-    return terms_of_messages(parameters, **own_terms | more)
+    return terms_of_messages(engine, parameters, **own_terms | more)
 
 
 def grouped_usage(
@@ -150,7 +153,8 @@ def grouped_usage(
     params = filters.params() | filters.exclusions()
     if sessions is not None:
         params["sessions"] = as_list(sessions)
-    shape = _TotalShape(dimensions, tuple(sorted(params)), rates.sizes)
+    engine = yield from engine_in_use()
+    shape = _TotalShape(engine, dimensions, tuple(sorted(params)), rates.sizes)
     if "tool" in dimensions:
         rows = yield _messages_statement(shape), params
         return [_grouped(row, dimensions) for row in rows]
@@ -158,7 +162,7 @@ def grouped_usage(
     if not _NAMES_OF_DAYS.keys().isdisjoint(dimensions):
         ((first, last),) = yield _HOURS, {}
         days = local_days(first or FIRST_HOUR, last or FIRST_HOUR)
-        shape = _TotalShape(dimensions, shape.parameters, shape.sizes, days)
+        shape = _TotalShape(engine, dimensions, shape.parameters, shape.sizes, days)
     params |= _hours_of(filters)
     rows = yield _cells_statement(shape), params
 
@@ -222,7 +226,8 @@ def _select_messages(shape: _TotalShape, rows: str, *conditions: str) -> str:
     project = ""
     if "project" in shape.dimensions:
         project = " LEFT JOIN project AS j ON j.id = s.project_id"
-    terms = [_VISIBLE, has_usage("m"), *conditions, *_terms(shape.parameters)]
+    terms = [_VISIBLE, has_usage("m"), *conditions]
+    terms += _terms(shape.engine, shape.parameters)
     where = " AND ".join(f"({term})" for term in terms)
     return _sum_by_group(shape, f"FROM {rows}{project} WHERE {where}")
 
@@ -241,7 +246,7 @@ def _sum_by_group(shape: _TotalShape, rows: str) -> str:
 @lru_cache(maxsize=128)
 def _messages_statement(shape: _TotalShape) -> Statement:
     """Return the query for the sums of messages, without any cells."""
-    rows = messages_with_usage(shape.dimensions, shape.parameters)
+    rows = messages_with_usage(shape.engine, shape.dimensions, shape.parameters)
     return ComposedStatement(_sum_by_group(shape, f"{rows} AND m.inherited = 0"))
 
 
@@ -329,7 +334,7 @@ def _cells_with_terms(shape: _TotalShape) -> str:
     terms = [f"m.hidden & {INVISIBLE} = 0", SETTLED.format("m")]
     if shape.split is not None:
         terms.append(f"NOT ({shape.split.format('m.hour')})")
-    terms += _terms(shape.parameters, **_TERMS_OF_CELLS)
+    terms += _terms(shape.engine, shape.parameters, **_TERMS_OF_CELLS)
     rows = "usage_hour AS m"
     if not {"sessions", "scope"}.isdisjoint(shape.parameters):
         rows += " JOIN session AS s ON s.rid = m.session_rid"
@@ -344,7 +349,7 @@ def _long_statement(shape: _TotalShape) -> Statement:
     is_long = (
         f"c.cost IS NULL AND c.longest_prompt > {shape.sizes[0]} "
         "AND (SELECT model_id FROM usage_model WHERE rid = c.model_rid) IN "
-        f"{ENGINE.dialect.list_text('models')}"
+        f"{shape.engine.dialect.list_text('models', str)}"
     )
     in_long_cell = (
         f"EXISTS (SELECT 1 FROM usage_hour AS c WHERE {is_in_cell('m', 's', 'c')} "

@@ -43,9 +43,17 @@ class SQLiteText:
 
         return compile_with_constants(statement)
 
-    def list_text(self, name: str) -> str:
+    def list_text(
+        self,
+        name: str,
+        kind: type[int | str],  # noqa: ARG002  JSON has it
+    ) -> str:
         """Return the list parameter *name* as a subquery in parentheses."""
         return f"(SELECT value FROM json_each(:{name}))"
+
+    def like(self, column: str, name: str) -> str:
+        """Return whether *column* is like a pattern, in either case."""
+        return f"{column} LIKE :{name} ESCAPE '\\'"
 
     def candidates(
         self, column: str, conditions: Sequence[Condition]

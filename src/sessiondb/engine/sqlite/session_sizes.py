@@ -67,7 +67,7 @@ _HOLDERS = [
     if any(key.target_fullname == "blob.hash" for key in column.foreign_keys)
 ]
 _EXTENSIONS = SQLiteExtensionTables()
-_NAMED = f"IN {DIALECT.list_text('ids')}"
+_NAMED = f"IN {DIALECT.list_text('ids', str)}"
 
 
 # -- the bytes of a row ----------------------------------------------------------

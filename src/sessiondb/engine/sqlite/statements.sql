@@ -1969,17 +1969,6 @@ WHERE other.source = import_ledger.source AND other.time_imported >= import_ledg
 FROM import_ledger
 WHERE import_ledger.source = :source AND import_ledger.path = :path
 
--- repository.changed_files.CALLS
-SELECT part.rid, part.tool, part.input, ib.data, part.text, tb.data AS data_1, session.directory
-FROM part
-JOIN session ON session.id = part.session_id
-LEFT OUTER
-JOIN blob AS tb ON tb.hash = part.text_blob
-LEFT OUTER
-JOIN blob AS ib ON ib.hash = part.input_blob
-WHERE part.rid IN (SELECT anon_1.value
-FROM json_each(:rids) AS anon_1) AND part.status IS NOT 'error'
-
 -- repository.cuts.CALLS_AND_RESULTS
 SELECT part.seq, part.idx, part.type, part.call_id
 FROM part INDEXED BY ix_part_call_id
@@ -2537,10 +2526,6 @@ FROM part
 WHERE part.session_id = :sid AND part.type = 'tool' AND coalesce(part.call_id, '') = :call AND
     part.seq = path.seq)
 LIMIT 1 OFFSET 0
-
--- repository.scanning.NEWEST_PLACE
-SELECT coalesce(max(part.rid), 0) AS coalesce_1
-FROM part
 
 -- repository.selection.DOWN
 SELECT message.seq, message.id, message.parent_seq, message.turn_id, message.role,
