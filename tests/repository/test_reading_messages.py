@@ -259,15 +259,15 @@ def test_siblings_of_one_millisecond_are_in_order_of_their_creation(
     store.append(parent, user("x"))
     made = []
     for number in range(12):
-        kind = number % 3
-        if kind == 0:
+        if number % 3 == 0:
             made.append(store.fork(parent).id)
         else:
-            named = f"agent-{99 - number}" if kind == 1 else None
-            made.append(store.create_session(parent=parent, id=named).id)
+            made.append(store.create_session(parent=parent).id)
+    # An id of the caller's has no time in it: it is before or behind them by its name.
+    stated = store.create_session(parent=parent, id="agent-1").id
     children = [child.session for child in store.tree(parent).children]
     assert {child.time_created for child in children} == {set_clock.now}
-    assert [child.id for child in children] == made
+    assert [child.id for child in children] == [*made, stated]
 
 
 def test_the_tree_shows_the_family_and_the_messages_of_the_one_asked_for(

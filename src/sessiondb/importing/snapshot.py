@@ -135,11 +135,11 @@ class Snapshot:
             yield SourceValues(str(self._path), chain([first], values))
 
     def _read_values(self) -> Iterator[SourceValue | Problem]:
-        last = 0
+        last = ("", "")
         try:
             while rows := self._read_here(rows_after(last, _VALUES_AT_ONCE)):
-                yield from [SourceValue(*row) for _, *row in rows]
-                last = rows[-1][0]
+                yield from [SourceValue(*row) for row in rows]
+                last = rows[-1][:2]
         except UNREADABLE as error:
             yield self._problem_of("values by namespace and key", error)
 

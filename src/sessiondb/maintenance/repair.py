@@ -220,7 +220,7 @@ def _repair_projects(run: _RepairRun) -> None:
     for project_id, created, updated, directory in lost:
         directories = run.column(
             "SELECT directory FROM project_directory WHERE project_id = ? "
-            "ORDER BY kind <> 'worktree', rid DESC LIMIT 1",
+            "ORDER BY kind <> 'worktree', time_created DESC, directory LIMIT 1",
             project_id,
         )
         worktree = directories[0] if directories else directory

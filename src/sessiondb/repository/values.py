@@ -90,12 +90,14 @@ def values_at(addresses: Sequence[ValueAddress]) -> Read[list[KeyValue | None]]:
     return [by_address.get(address) for address in addresses]
 
 
-def rows_after(last: int, count: int) -> Read[Rows]:
-    """Return up to *count* rows that have not expired, after the row number *last*.
+def rows_after(address: ValueAddress, count: int) -> Read[Rows]:
+    """Return up to *count* rows that have not expired, behind *address*, by address.
 
-    Each is its row number and the columns `STORED`, for another database.
+    Each has the columns `STORED`, for another database.
     """
-    return (yield _ROWS, {"last": last, "rows": count, "now": now_ms()})
+    namespace, key = address
+    place = {"namespace": namespace, "key": key}
+    return (yield _ROWS, {**place, "rows": count, "now": now_ms()})
 
 
 # -- lists ---------------------------------------------------------------------

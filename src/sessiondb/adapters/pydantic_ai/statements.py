@@ -44,7 +44,7 @@ def _records(*conditions: Any) -> Select[Any]:
     return (
         select(session.c.metadata)
         .where(_updated.is_not(None), *conditions)
-        .order_by(_updated.desc(), session.c.rid)
+        .order_by(_updated.desc(), session.c.id)
         .limit(bindparam("most"))
     )
 

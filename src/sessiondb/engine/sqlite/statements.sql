@@ -1537,7 +1537,7 @@ JOIN session AS parent ON parent.id = child.parent_source_id
 WHERE parent.id IN (SELECT anon_2.value
 FROM json_each(:ids) AS anon_2) AND child.parent_source_id IS NOT NULL AND child.parent_id IS
     NULL AND child.time_deleted IS NULL AND parent.time_deleted IS NULL
-ORDER BY child.rid
+ORDER BY child.time_created, child.id DESC
 
 -- importing.rows.family.ORPHAN
 SELECT child.id, parent.id AS id_1, child.parent_source_id, child.relation, child.source,
@@ -1654,7 +1654,7 @@ WHERE session.id = :sid
 SELECT message.seq
 FROM message
 WHERE message.session_id = :sid AND message.inherited = 0 AND message.usage_key IS NULL AND
-    (EXISTS (SELECT other.rid
+    (EXISTS (SELECT *
 FROM message AS other
 WHERE other.session_id = :parent AND other.id = message.id AND other.time_created =
     message.time_created AND other.seq = message.seq))
@@ -1685,7 +1685,6 @@ SELECT file_diff.seq, file_diff.path, file_diff.before_blob, file_diff.after_blo
     file_diff.patch, file_diff.additions, file_diff.deletions
 FROM file_diff
 WHERE file_diff.session_id = :sid
-ORDER BY file_diff.rid
 
 -- importing.rows.lists.DIFF_BLOBS
 SELECT file_diff.before_blob, file_diff.after_blob
@@ -2074,7 +2073,7 @@ LEFT OUTER
 JOIN blob AS session_blob ON session_blob.hash = session.data_blob
 WHERE session.root_id = :root AND session.time_deleted IS NULL AND session.time_importing IS
     NULL
-ORDER BY session.time_created, session.rid
+ORDER BY session.time_created, session.id DESC
 
 -- repository.family.CHILDREN_SHOWN
 SELECT session.id, session.project_id, session.parent_id, session.relation, session.parent_seq,
@@ -2095,7 +2094,7 @@ LEFT OUTER
 JOIN blob AS session_blob ON session_blob.hash = session.data_blob
 WHERE session.parent_id = :sid AND session.time_deleted IS NULL AND session.time_importing IS
     NULL
-ORDER BY session.time_created, session.rid
+ORDER BY session.time_created, session.id DESC
 
 -- repository.family.LABELS
 SELECT label.session_id, label.seq, label.label
@@ -2790,7 +2789,7 @@ FROM message
 JOIN session ON session.id = message.session_id
 WHERE message.id = :key AND (:source IS NULL OR session.source = :source) AND
     session.time_deleted IS NULL AND session.time_importing IS NULL
-ORDER BY message.inherited, session.time_created, session.rid
+ORDER BY message.inherited, session.time_created, session.id DESC
 LIMIT 1 OFFSET 0
 
 -- repository.transcript.SEQ_OF_LABEL
@@ -2877,12 +2876,12 @@ WHERE key_value.namespace = anon_1.first AND key_value."key" = anon_1.second AND
     IS NULL OR time_expires > :now)
 
 -- repository.values.ROWS
-SELECT key_value.rid, key_value.namespace, key_value."key", key_value.ttl,
-    key_value.time_created, key_value.time_updated, key_value.time_expires, key_value.value,
-    key_value.content
+SELECT key_value.namespace, key_value."key", key_value.ttl, key_value.time_created,
+    key_value.time_updated, key_value.time_expires, key_value.value, key_value.content
 FROM key_value
-WHERE key_value.rid > :last AND (time_expires IS NULL OR time_expires > :now)
-ORDER BY key_value.rid
+WHERE (key_value.namespace, key_value."key") > (:namespace, :key) AND (time_expires IS NULL OR
+    time_expires > :now)
+ORDER BY key_value.namespace, key_value."key"
 LIMIT :rows OFFSET 0
 
 -- repository.values.NAMESPACES

@@ -30,8 +30,10 @@ def replace_changed(tx: Transaction, run: Run) -> bool:
             changed = True
 
     if checked.diffs is not None:
-        diffs = tuple(tuple(row) for row in tx.run(_DIFFS, sid=session_id))
-        if diffs != checked.diffs:
+        # By their places, which order the diffs of a session. Of two that a damaged log
+        # has at one place the last one stays.
+        diffs = {row[:2]: tuple(row) for row in tx.run(_DIFFS, sid=session_id)}
+        if diffs != {row[:2]: row for row in checked.diffs}:
             write_diffs(tx, run, checked.diffs)
             changed = True
     return changed
@@ -57,7 +59,6 @@ def write_diffs(tx: Transaction, run: Run, rows: Iterable[Sequence[Any]]) -> Non
     tx.insert_blobs(run.checked.diff_blobs)
     tx.run(_CLEAR_DIFFS, sid=run.session_id)
 
-    # Of two diffs that a damaged log has at one place the last one stays.
     sql = upsert_text("file_diff", FILE_DIFF)
     for row in rows:
         tx.connection.execute(sql, (run.session_id, *row))

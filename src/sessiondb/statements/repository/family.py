@@ -11,14 +11,15 @@ from sessiondb.schema.tables import blob, label, message, part, session
 from sessiondb.statements.repository.decode import select_session
 from sessiondb.statements.repository.sessions import visible
 
-# Ids of sessions descend, and those of imports end in a hash: within a millisecond only
-# the row number shows which session was made first.
+# Ids descend: within a millisecond the greater one was made first. Those of imports end
+# in a hash, which at least is the same in every database.
+_by_age = (session.c.time_created, session.c.id.desc())
 FAMILY = select_session.where(session.c.root_id == p("root"), visible).order_by(
-    session.c.time_created, session.c.rid
+    *_by_age
 )
 CHILDREN_SHOWN = select_session.where(
     session.c.parent_id == p("sid"), visible
-).order_by(session.c.time_created, session.c.rid)
+).order_by(*_by_age)
 LABELS = (
     select(label.c.session_id, label.c.seq, label.c.label)
     .where(label.c.session_id == p("sid"))

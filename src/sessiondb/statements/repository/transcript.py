@@ -36,7 +36,7 @@ PLACE_OF_ID = (
         or_(string("source").is_(None), session.c.source == p("source")),
         visible,
     )
-    .order_by(message.c.inherited, session.c.time_created, session.c.rid)
+    .order_by(message.c.inherited, session.c.time_created, session.c.id.desc())
     .limit(1)
 )
 SEQ_OF_LABEL = select(label.c.seq).where(

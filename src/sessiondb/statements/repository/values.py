@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import exists, func, or_, select, text, true
+from sqlalchemy import exists, func, or_, select, text, true, tuple_
 
 from sessiondb.engine.expressions import p, pairs
 from sessiondb.repository.values import COLUMNS, STORED
@@ -31,9 +31,11 @@ def _several_statement() -> Any:
 
 SEVERAL = _several_statement()
 ROWS = (
-    select(_k.rid, *[_k[name] for name in STORED])
-    .where(_k.rid > p("last"), text(UNEXPIRED))
-    .order_by(_k.rid)
+    select(*[_k[name] for name in STORED])
+    .where(
+        tuple_(_k.namespace, _k.key) > tuple_(p("namespace"), p("key")), text(UNEXPIRED)
+    )
+    .order_by(_k.namespace, _k.key)
     .limit(p("rows"))
 )
 

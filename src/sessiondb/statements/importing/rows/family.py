@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import func, select, text, update
+from sqlalchemy import exists, func, select, text, update
 
 from sessiondb.engine.expressions import by_index, p, texts, update_of
 from sessiondb.schema.tables import import_ledger, message, part, session
@@ -42,7 +42,7 @@ BY_ID = (
     select(*_COLUMNS)
     .join_from(_child, _parent, _parent.c.id == _child.c.parent_source_id)
     .where(_parent.c.id.in_(texts("ids")), _waits)
-    .order_by(_child.c.rid)
+    .order_by(_child.c.time_created, _child.c.id.desc())
 )
 ORPHAN = (
     select(*_COLUMNS)
@@ -174,7 +174,7 @@ def _copied_statement() -> Any:
         message.c.session_id == p("sid"),
         message.c.inherited == text("0"),
         message.c.usage_key.is_(None),
-        select(other.c.rid).where(same, other.c.seq == message.c.seq).exists(),
+        exists().where(same, other.c.seq == message.c.seq),
     )
 
 

@@ -14,10 +14,8 @@ TODOS = (
     .order_by(todo.c.position)
 )
 CLEAR_TODOS = delete(todo).where(todo.c.session_id == p("sid"))
-DIFFS = (
-    select(*(file_diff.c[name] for name in FILE_DIFF[1:]))
-    .where(file_diff.c.session_id == p("sid"))
-    .order_by(file_diff.c.rid)
+DIFFS = select(*(file_diff.c[name] for name in FILE_DIFF[1:])).where(
+    file_diff.c.session_id == p("sid")
 )
 DIFF_BLOBS = select(file_diff.c.before_blob, file_diff.c.after_blob).where(
     file_diff.c.session_id == p("sid")
