@@ -10,7 +10,7 @@ wait: its own transaction removes what is left (`make_room`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sessiondb.dataclass import dataclass, field
@@ -222,7 +222,13 @@ _DROP_DIFFS = Statement("effects.delete.DROP_DIFFS")
 _DROP_SESSION = Statement("effects.delete.DROP_SESSION")
 _DETACH_ALL = Statement("effects.delete.DETACH_ALL")
 _BURIED = Statement("effects.delete.BURIED")
-_STEPS = ((_PARTS, _DROP_PARTS), (_MESSAGES, _DROP_MESSAGES), (_DIFFS, _DROP_DIFFS))
+#: The query for the last rows of each kind, the statement that removes the end from one
+#: of them on, and the columns that name it, with which the rows of the query begin.
+_STEPS = (
+    (_PARTS, _DROP_PARTS, ("seq", "idx")),
+    (_MESSAGES, _DROP_MESSAGES, ("seq",)),
+    (_DIFFS, _DROP_DIFFS, ("seq", "path")),
+)
 
 
 @dataclass(slots=True)
@@ -262,9 +268,10 @@ def make_room(tx: Transaction, session_id: str) -> None:
 
 def _remove_some_rows(tx: Transaction, session_id: str) -> bool:
     """Remove rows of one kind of a deleted session; False if there are none."""
-    for find, drop in _STEPS:
+    for find, drop, names in _STEPS:
         if rows := tx.run(find, sid=session_id, rows=REAP_ROWS).fetchall():
-            tx.run(drop, rids=as_list(_bounded_rids(tx, rows)))
+            first = _release_last_rows(tx, rows, len(names))
+            tx.run(drop, sid=session_id, **dict(zip(names, first, strict=True)))
             tx.forget_rids()
             return True
     return False
@@ -275,15 +282,21 @@ def _remove_session_row(tx: Transaction, session_id: str) -> None:
     tx.run(_DROP_SESSION, sid=session_id)
 
 
-def _bounded_rids(tx: Transaction, rows: Iterable[tuple[Any, ...]]) -> list[int]:
-    rids: list[int] = []
+def _release_last_rows(
+    tx: Transaction, rows: Sequence[tuple[Any, ...]], width: int
+) -> tuple[Any, ...]:
+    """Release the blobs of the last rows, at most `REAP_BYTES`; return the first place.
+
+    *rows* begin at the end, each with its place of *width* columns.
+    """
     size = 0
-    for rid, length, *hashes in rows:
+    place: tuple[Any, ...] = ()
+    for row in rows:
+        length, *hashes = row[width:]
         # At least one row, however large.
-        if rids and size + length > REAP_BYTES:
+        if place and size + length > REAP_BYTES:
             break
         size += length
-        rids.append(rid)
+        place = row[:width]
         tx.release(*hashes)
-
-    return rids
+    return place

@@ -265,16 +265,16 @@ def remove_expired(tx: Transaction, rows: int, most_bytes: int) -> bool:
     if not found:
         return False
 
-    rids: list[int] = []
+    addresses: list[ValueAddress] = []
     size = last_revision = 0
-    for rid, length, revision in found:
+    for namespace, key, length, revision in found:
         size += length
-        if rids and size > most_bytes:
+        if addresses and size > most_bytes:
             break
-        rids.append(rid)
+        addresses.append((namespace, key))
         last_revision = max(last_revision, revision)
     _note_removed(tx, last_revision)
-    tx.run(_DROP_EXPIRED, rids=as_list(rids))
+    tx.run(_DROP_EXPIRED, addresses=as_list(addresses))
     return True
 
 

@@ -60,8 +60,10 @@ Read = Generator[tuple[Statement, Mapping[str, Any]], Rows, T]
 # -- list parameters ---------------------------------------------------------
 
 
-def as_list(values: Iterable[int] | Iterable[str]) -> str:
-    """Return what a list parameter is given for *values*."""
+def as_list(
+    values: Iterable[int] | Iterable[str] | Iterable[tuple[int | str, ...]],
+) -> str:
+    """Return what a list parameter is given for *values*, or for tuples of them."""
     return json.dumps(list(values))
 
 

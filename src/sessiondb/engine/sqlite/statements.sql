@@ -195,7 +195,7 @@ ORDER BY session.time_deleted
 LIMIT 1 OFFSET 0
 
 -- effects.delete.PARTS
-SELECT part.rid, length(coalesce(part.text, '')) + length(coalesce(part.input, '')) +
+SELECT part.seq, part.idx, length(coalesce(part.text, '')) + length(coalesce(part.input, '')) +
     length(coalesce(part.data, '')) + coalesce(tb.size, 0) + coalesce(ib.size, 0) +
     coalesce(db.size, 0) AS anon_1, part.text_blob, part.input_blob, part.data_blob
 FROM part
@@ -210,7 +210,7 @@ ORDER BY part.seq DESC, part.idx DESC
 LIMIT :rows OFFSET 0
 
 -- effects.delete.MESSAGES
-SELECT message.rid, length(coalesce(message.data, '')) + coalesce(db.size, 0) AS anon_1,
+SELECT message.seq, length(coalesce(message.data, '')) + coalesce(db.size, 0) AS anon_1,
     message.data_blob
 FROM message
 LEFT OUTER
@@ -220,14 +220,16 @@ ORDER BY message.seq DESC
 LIMIT :rows OFFSET 0
 
 -- effects.delete.DIFFS
-SELECT file_diff.rid, length(coalesce(file_diff.patch, '')) + coalesce("before".size, 0) +
-    coalesce("after".size, 0) AS anon_1, file_diff.before_blob, file_diff.after_blob
+SELECT file_diff.seq, file_diff.path, length(coalesce(file_diff.patch, '')) +
+    coalesce("before".size, 0) + coalesce("after".size, 0) AS anon_1, file_diff.before_blob,
+    file_diff.after_blob
 FROM file_diff
 LEFT OUTER
 JOIN blob AS "before" ON "before".hash = file_diff.before_blob
 LEFT OUTER
 JOIN blob AS "after" ON "after".hash = file_diff.after_blob
 WHERE file_diff.session_id = :sid
+ORDER BY file_diff.seq DESC, file_diff.path DESC
 LIMIT :rows OFFSET 0
 
 -- effects.delete.DATA
@@ -238,20 +240,17 @@ WHERE session.id = :sid
 -- effects.delete.DROP_PARTS
 DELETE
 FROM part
-WHERE part.rid IN (SELECT anon_1.value
-FROM json_each(:rids) AS anon_1)
+WHERE part.session_id = :sid AND (part.seq, part.idx) >= (:seq, :idx)
 
 -- effects.delete.DROP_MESSAGES
 DELETE
 FROM message
-WHERE message.rid IN (SELECT anon_1.value
-FROM json_each(:rids) AS anon_1)
+WHERE message.session_id = :sid AND message.seq >= :seq
 
 -- effects.delete.DROP_DIFFS
 DELETE
 FROM file_diff
-WHERE file_diff.rid IN (SELECT anon_1.value
-FROM json_each(:rids) AS anon_1)
+WHERE file_diff.session_id = :sid AND (file_diff.seq, file_diff.path) >= (:seq, :path)
 
 -- effects.delete.DETACH_ALL
 UPDATE session
@@ -1160,8 +1159,8 @@ WHERE key_value.namespace = :namespace AND key_value."key" = :key
 RETURNING revision
 
 -- effects.values.BELOW
-SELECT count(CASE WHEN (time_expires IS NULL OR time_expires > :now) THEN key_value.rid END) AS
-    count_1, max(key_value.revision) AS max_1
+SELECT count(CASE WHEN (time_expires IS NULL OR time_expires > :now) THEN key_value."key" END)
+    AS count_1, max(key_value.revision) AS max_1
 FROM key_value
 WHERE key_value.namespace >= :low AND key_value.namespace <= :high
 
@@ -1177,8 +1176,8 @@ WHERE key_value.namespace = :namespace AND key_value."key" = :key AND key_value.
     :now
 
 -- effects.values.EXPIRED
-SELECT key_value.rid, coalesce(length(key_value.value), length(key_value.content)) AS
-    coalesce_1, key_value.revision
+SELECT key_value.namespace, key_value."key", coalesce(length(key_value.value),
+    length(key_value.content)) AS coalesce_1, key_value.revision
 FROM key_value
 WHERE key_value.time_expires <= :now
 ORDER BY key_value.time_expires
@@ -1187,8 +1186,9 @@ LIMIT :rows OFFSET 0
 -- effects.values.DROP_EXPIRED
 DELETE
 FROM key_value
-WHERE key_value.rid IN (SELECT anon_1.value
-FROM json_each(:rids) AS anon_1)
+WHERE (key_value.namespace, key_value."key") IN (SELECT anon_1.first, anon_1.second
+FROM (SELECT json_extract(value, '$[0]') AS first, json_extract(value, '$[1]') AS second
+FROM json_each(:addresses)) AS anon_1)
 
 -- effects.values.DROP_EXPIRED_BELOW
 DELETE

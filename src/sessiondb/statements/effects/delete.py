@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import delete, exists, func, or_, select, text, update
+from sqlalchemy import delete, exists, func, or_, select, text, tuple_, update
 
-from sessiondb.engine.expressions import numbers, p, texts, update_of
+from sessiondb.engine.expressions import p, texts, update_of
 from sessiondb.schema.tables import (
     blob,
     file_diff,
@@ -124,7 +124,8 @@ _text_blob, _input_blob, _data_blob = (
 _before, _after = blob.alias("before"), blob.alias("after")
 PARTS = (
     select(
-        part.c.rid,
+        part.c.seq,
+        part.c.idx,
         func.length(func.coalesce(part.c.text, text("''")))
         + func.length(func.coalesce(part.c.input, text("''")))
         + func.length(func.coalesce(part.c.data, text("''")))
@@ -144,7 +145,7 @@ PARTS = (
 )
 MESSAGES = (
     select(
-        message.c.rid,
+        message.c.seq,
         func.length(func.coalesce(message.c.data, text("''")))
         + func.coalesce(_data_blob.c.size, text("0")),
         message.c.data_blob,
@@ -156,7 +157,8 @@ MESSAGES = (
 )
 DIFFS = (
     select(
-        file_diff.c.rid,
+        file_diff.c.seq,
+        file_diff.c.path,
         func.length(func.coalesce(file_diff.c.patch, text("''")))
         + func.coalesce(_before.c.size, text("0"))
         + func.coalesce(_after.c.size, text("0")),
@@ -166,12 +168,22 @@ DIFFS = (
     .outerjoin(_before, _before.c.hash == file_diff.c.before_blob)
     .outerjoin(_after, _after.c.hash == file_diff.c.after_blob)
     .where(file_diff.c.session_id == p("sid"))
+    .order_by(file_diff.c.seq.desc(), file_diff.c.path.desc())
     .limit(p("rows"))
 )
 DATA = select(session.c.data_blob).where(session.c.id == p("sid"))
-DROP_PARTS = delete(part).where(part.c.rid.in_(numbers("rids")))
-DROP_MESSAGES = delete(message).where(message.c.rid.in_(numbers("rids")))
-DROP_DIFFS = delete(file_diff).where(file_diff.c.rid.in_(numbers("rids")))
+#: What is removed is the end of each kind, from a row on.
+DROP_PARTS = delete(part).where(
+    part.c.session_id == p("sid"),
+    tuple_(part.c.seq, part.c.idx) >= tuple_(p("seq"), p("idx")),
+)
+DROP_MESSAGES = delete(message).where(
+    message.c.session_id == p("sid"), message.c.seq >= p("seq")
+)
+DROP_DIFFS = delete(file_diff).where(
+    file_diff.c.session_id == p("sid"),
+    tuple_(file_diff.c.seq, file_diff.c.path) >= tuple_(p("seq"), p("path")),
+)
 DETACH_ALL = (
     update(session).where(session.c.parent_id == p("sid")).values(parent_id=None)
 )

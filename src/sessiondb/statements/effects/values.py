@@ -4,10 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import Integer, case, cast, delete, func, literal_column, select, text
+from sqlalchemy import (
+    Integer,
+    case,
+    cast,
+    delete,
+    func,
+    literal_column,
+    select,
+    text,
+    tuple_,
+)
 from sqlalchemy import update as update_rows
 
-from sessiondb.engine.expressions import insert_or_update, numbers, p
+from sessiondb.engine.expressions import insert_or_update, p, pairs
 from sessiondb.schema.tables import key_value, meta
 from sessiondb.schema.terms import UNEXPIRED
 
@@ -63,7 +73,7 @@ def _put_statement() -> Any:
 PUT = _put_statement()
 DROP = delete(key_value).where(*_here).returning(_k.revision)
 _below = (_k.namespace >= p("low"), _k.namespace <= p("high"))
-BELOW = select(func.count(case((_unexpired, _k.rid))), func.max(_k.revision)).where(
+BELOW = select(func.count(case((_unexpired, _k.key))), func.max(_k.revision)).where(
     *_below
 )
 DROP_BELOW = delete(key_value).where(*_below)
@@ -74,7 +84,8 @@ REFRESH = (
 )
 EXPIRED = (
     select(
-        _k.rid,
+        _k.namespace,
+        _k.key,
         func.coalesce(func.length(_k.value), func.length(_k.content)),
         _k.revision,
     )
@@ -82,7 +93,10 @@ EXPIRED = (
     .order_by(_k.time_expires)
     .limit(p("rows"))
 )
-DROP_EXPIRED = delete(key_value).where(_k.rid.in_(numbers("rids")))
+_address = pairs("addresses").c
+DROP_EXPIRED = delete(key_value).where(
+    tuple_(_k.namespace, _k.key).in_(select(_address.first, _address.second))
+)
 DROP_EXPIRED_BELOW = (
     delete(key_value).where(*_below, _k.time_expires <= p("now")).returning(_k.revision)
 )
