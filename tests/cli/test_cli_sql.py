@@ -7,7 +7,7 @@ import pytest
 from command_line import Run, Story
 
 from sessiondb import Store, part, user
-from sessiondb.schema.views import VIEW_NAMES
+from sessiondb.engine.sqlite.views import VIEW_NAMES
 
 pytestmark = pytest.mark.slow
 

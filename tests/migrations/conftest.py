@@ -168,7 +168,7 @@ def _build(folder: Path, revision: str, migrations: Path) -> Release:
     _edit(stated, "^VERSION = .*", f"VERSION = {int(revision)}")
     _edit(stated, "^HEAD = .*", f'HEAD = "{revision}"')
     _append(package / "schema" / "tables.py", PINNED)
-    _append(package / "schema" / "views.py", SHOWN)
+    _append(package / "engine" / "sqlite" / "views.py", SHOWN)
 
     if revision == LAST:
         _append(

@@ -15,6 +15,7 @@ PARTS = (
     "pyproject.toml", "README.md", "CHANGELOG.md", "CONTRIBUTING.md",
 )  # fmt: skip
 SCHEMA = "src/sessiondb/schema"
+ENGINE = "src/sessiondb/engine/sqlite"
 
 
 class Project:
@@ -56,7 +57,7 @@ class Project:
 
     def show_it_in_a_view(self) -> None:
         self.edit(
-            f"{SCHEMA}/views.py", "s.time_created, s.time_updated", r"s.priority, \g<0>"
+            f"{ENGINE}/views.py", "s.time_created, s.time_updated", r"s.priority, \g<0>"
         )
 
     def test(self, *arguments: str) -> subprocess.CompletedProcess[str]:

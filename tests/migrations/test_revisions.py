@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from contributing import SCHEMA, Project
+from contributing import ENGINE, SCHEMA, Project
 from later_releases import NEXT
 
 from sessiondb.schema.version import VERSION
@@ -29,7 +29,7 @@ def test_a_change_without_a_migration_fails_the_check(project: Project) -> None:
     project.add_a_column()
     project.run("alembic", "revision", "--autogenerate", "-m", "a view only")
     (project.migrations()[-1]).unlink()
-    project.edit(f"{SCHEMA}/views.py", "s.priority, ", "")
+    project.edit(f"{ENGINE}/views.py", "s.priority, ", "")
     assert (
         "ALTER TABLE session ADD COLUMN priority"
         in project.run("alembic", "check").stdout

@@ -23,8 +23,8 @@ from sessiondb import (
     tool_result,
     user,
 )
+from sessiondb.engine.sqlite.views import VIEW_NAMES
 from sessiondb.model import MessageDraft
-from sessiondb.schema.views import VIEW_NAMES
 
 Ask = Callable[[str], list[dict[str, Any]]]
 

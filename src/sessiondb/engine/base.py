@@ -113,6 +113,9 @@ class Connection(Protocol):
 class Dialect(Protocol):
     """The SQL of an engine: the text that `Connection` runs."""
 
+    def __hash__(self) -> int:
+        """Return a number by which texts that are written for it are kept."""
+
     @property
     def name(self) -> str:
         """SQLAlchemy's name of the dialect."""
@@ -146,6 +149,12 @@ class Dialect(Protocol):
         """Return whether *column* is like the pattern of the parameter *name*.
 
         ASCII letters are alike in either case; a backslash makes a wildcard plain.
+        """
+
+    def distinct_numbers(self, value: str) -> str:
+        """Return the aggregate that lists the integers of a group, each once.
+
+        It is a text with commas between them.
         """
 
     def candidates(

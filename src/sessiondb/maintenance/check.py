@@ -276,10 +276,13 @@ def used_blobs(connection: Connection) -> str:
 
 
 def _check_derived(connection: Connection) -> Iterator[Finding]:
-    """Yield the columns that differ from the rows that they follow from."""
+    """Yield the columns and sums that differ from the rows that they follow from."""
     for derivation in DERIVATIONS:
         if number := connection.execute(derivation.count).fetchone()[0]:
             yield Finding(derivation.check, derivation.what, number, derivation.repair)
+    if number := connection.engine.usage.count_wrong(connection):
+        defect = "sessions whose sums of usage are not those of their messages"
+        yield Finding("usage", defect, number, "sum them up again")
 
 
 def _check_extensions(connection: Connection) -> Iterator[Finding]:

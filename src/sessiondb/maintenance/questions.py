@@ -141,13 +141,6 @@ QUESTIONS: dict[str, list[tuple[str, str, str]]] = {
             "continue from the last message",
         ),
     ],
-    "usage": [
-        (
-            "sessions whose sums of usage are not those of their messages",
-            f"SELECT count(*) FROM ({ENGINE.usage.wrong_sessions})",
-            "sum them up again",
-        ),
-    ],
     "ownership": [
         (
             "messages that are counted twice",

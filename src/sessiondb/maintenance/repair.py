@@ -275,12 +275,6 @@ def _remove_orphans(run: _RepairRun) -> None:
             "RETURNING session_id"
         )
 
-    run.rows(
-        "DELETE FROM usage_hour WHERE session_rid NOT IN (SELECT rid FROM session) "
-        "OR model_rid NOT IN (SELECT rid FROM usage_model)"
-    )
-    run.rows("DELETE FROM usage_waiting WHERE rid NOT IN (SELECT rid FROM session)")
-
     # The next write of an extension makes all of its tables.
     for extension, _ in run.connection.engine.extensions.missing(run.connection):
         run.rows("DELETE FROM extension WHERE name = ?", extension)
@@ -444,17 +438,7 @@ def _repair_counters(run: _RepairRun) -> None:
     run.derive(COUNTERS)
     run.derive(HIDDEN_SESSIONS)
     run.derive(MODEL)
-
-
-def _repair_usage(run: _RepairRun) -> None:
-    """Sum up the messages of sessions again whose cells are wrong."""
-    sums = run.connection.engine.usage
-    for rid in run.column(sums.wrong_sessions):
-        run.rows("INSERT INTO usage_waiting (rid) VALUES (?)", rid)
-    sums.put_waiting(run.connection)
-    run.rows(
-        "DELETE FROM usage_model WHERE rid NOT IN (SELECT model_rid FROM usage_hour)"
-    )
+    run.connection.engine.usage.repair(run.connection)
 
 
 def _repair_values(run: _RepairRun) -> None:
@@ -483,6 +467,6 @@ def _stamp_sessions(run: _RepairRun) -> None:
 #: The actions, in this order; each is a no-op if nothing is wrong.
 ACTIONS: list[Callable[[_RepairRun], None]] = [
     _repair_search, _repair_meta, _repair_projects, _remove_orphans, _repair_families,
-    _remove_blobs, _repair_tree, _repair_ownership, _repair_counters, _repair_usage,
+    _remove_blobs, _repair_tree, _repair_ownership, _repair_counters,
     _repair_values, _repair_changes, _stamp_sessions, _repair_search,
 ]  # fmt: skip

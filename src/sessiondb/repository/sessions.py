@@ -135,7 +135,7 @@ _TERMS_OF_MESSAGES = {
     "since": "m.time_created >= :since",
     "until": "m.time_created < :until",
     "unarchived": "s.time_archived IS NULL",
-    "own": "coalesce(s.relation, '') <> 'subagent'",
+    "own": "s.relation IS DISTINCT FROM 'subagent'",
 }
 
 

@@ -13,19 +13,20 @@ from typing import Any
 
 from sessiondb.dataclass import dataclass, field
 from sessiondb.engine.base import Engine
-from sessiondb.engine.sql import ComposedStatement, Statement
+from sessiondb.engine.local_days import (
+    NAMES_OF_DAYS,
+    QUARTER_MS,
+    name_of_quarter,
+    times_around,
+)
+from sessiondb.engine.message_sums import KEYS, messages_with_usage, request_size
+from sessiondb.engine.sql import ComposedStatement, Statement, as_list
+from sessiondb.engine.usage_sums import GroupedUsage, UsageQuestion
 from sessiondb.errors import InvalidInputError, abridged
 from sessiondb.model import Tokens, UsageRecord, UsageRow
 from sessiondb.prices import Prices, Rates, known_prices
 from sessiondb.repository import Read, engine_in_use
-from sessiondb.repository.sessions import Filters
-from sessiondb.repository.usage_sums import (
-    KEYS,
-    GroupedUsage,
-    grouped_usage,
-    messages_with_usage,
-    request_size,
-)
+from sessiondb.repository.sessions import Filters, terms_of_messages
 from sessiondb.schema.terms import USAGE_NAME, has_key
 
 DIMENSIONS = tuple(KEYS)
@@ -56,17 +57,20 @@ coalesce(
 
 @lru_cache(maxsize=128)
 def _records_statement(
-    engine: Engine,
-    keys_by: tuple[str, ...],
-    shape: tuple[str, ...],
-    sizes: tuple[int, ...],
+    names: tuple[str, ...], terms: tuple[str, ...], sizes: tuple[int, ...]
 ) -> Statement:
-    keys = "".join(f" AND {KEYS[name]} IS :key_{name}" for name in keys_by)
+    conditions = list(terms)
+    for name in names:
+        if name in NAMES_OF_DAYS:
+            conditions.append(f"m.time_created >= :{name}_from")
+            conditions.append(f"m.time_created < :{name}_to")
+        else:
+            conditions.append(f"{KEYS[name]} IS NOT DISTINCT FROM :key_{name}")
     tokens = ", ".join(f"m.tokens_{name}" for name in _TOKENS)
     sql = (
-        f"SELECT {request_size(sizes)}, CASE WHEN m.inherited THEN {_OWNER} END, "
+        f"SELECT {request_size(sizes)}, CASE WHEN m.inherited = 1 THEN {_OWNER} END, "
         f"s.id, m.seq, m.id, m.time_created, m.model_id, m.cost, {tokens} "
-        f"{messages_with_usage(engine, keys_by, shape)}{keys} "
+        f"{messages_with_usage(names, conditions)} "
         "ORDER BY m.time_created, s.id, m.seq"
     )
     return ComposedStatement(sql)
@@ -80,11 +84,22 @@ def usage_records(
     rates = Rates(known_prices().prices if prices is None else prices)
     params = filters.params() | filters.exclusions()
     engine = yield from engine_in_use()
-    statement = _records_statement(engine, names, tuple(sorted(params)), rates.sizes)
-    rows = yield statement, params | {f"key_{name}": key[name] for name in names}
+    terms = _terms_of_usage(engine, params)
+    statement = _records_statement(names, tuple(terms.values()), rates.sizes)
+    days = [name for name in names if name in NAMES_OF_DAYS]
+    for name in names:
+        if name in days:
+            around = times_around(name, key[name])
+            params[f"{name}_from"], params[f"{name}_to"] = around
+        else:
+            params[f"key_{name}"] = key[name]
+    rows = yield statement, params
 
     records = []
     for size, owner, session_id, seq, message_id, time, model, cost, *tokens in rows:
+        quarter = time // QUARTER_MS
+        if any(name_of_quarter(name, quarter) != key[name] for name in days):
+            continue
         estimate = _Group()
         used: Mapping[str, float] = {}
         if cost is None:
@@ -106,6 +121,18 @@ def usage_records(
             )
         )
     return records
+
+
+def _terms_of_usage(engine: Engine, params: Mapping[str, Any]) -> dict[str, str]:
+    """Return the terms of *params* over messages ``m`` of sessions ``s``, by name."""
+    names = sorted(params)
+    # An answer may name an agent other than that of its session.
+    own_terms = {
+        "agent": f"{KEYS['agent']} = :agent",
+        "sessions": f"s.id IN {engine.dialect.list_text('sessions', str)}",
+    }
+    terms = terms_of_messages(engine, names, **own_terms)
+    return dict(zip(names, terms, strict=True))
 
 
 def _dimension_names(dimensions: object) -> tuple[str, ...]:
@@ -145,7 +172,13 @@ def usage(
     """
     names = _dimension_names(by)
     rates = Rates(known_prices().prices if prices is None else prices)
-    rows = yield from grouped_usage(filters, names, rates, sessions)
+    params = filters.params() | filters.exclusions()
+    if sessions is not None:
+        params["sessions"] = as_list(sessions)
+    engine = yield from engine_in_use()
+    terms = _terms_of_usage(engine, params)
+    question = UsageQuestion(names, terms, params, rates)
+    rows = yield from engine.usage.totals(question)
 
     groups: dict[tuple[Any, ...], _Group] = defaultdict(_Group)
     rates_of: dict[tuple[str | None, int], Mapping[str, float]] = {}

@@ -278,8 +278,8 @@ usage_model = strict_table(
     Index("ix_usage_model_model_id", "model_id", "provider_id", "agent", "source"),
 )
 
-#: See `schema.usage`. It refers to row numbers, and not to ids: SQLite sorts and groups
-#: numbers in half the time, and a total groups all rows.
+#: See `engine.sqlite.usage_cells`. It refers to row numbers, and not to ids: SQLite
+#: sorts and groups numbers in half the time, and a total groups all rows.
 usage_hour = strict_table(
     "usage_hour",
     int_column(

@@ -11,9 +11,8 @@ from functools import cache
 from pathlib import Path
 
 from sessiondb.engine.shipped import read_texts
-from sessiondb.engine.sqlite import search_tables, usage_tables
+from sessiondb.engine.sqlite import search_tables, usage_tables, views
 from sessiondb.patterns import late_pattern
-from sessiondb.schema import views
 from sessiondb.schema.terms import HIDDEN
 
 #: The CREATE statements of tables and indexes, by name.
@@ -67,18 +66,13 @@ def tidy(sql: str) -> str:
     return re.sub(r" ?([(),]) ?", r"\1", re.sub(r"\s+", " ", sql)).strip()
 
 
-def view_statements() -> list[str]:
-    """Return the CREATE statement of each view for reading."""
-    return [view.replace(views.ELEMENTS_OF, "json_each") for view in views.VIEWS]
-
-
 @cache
 def statements() -> tuple[str, ...]:
     """Return every CREATE statement of a fresh file, in order."""
     return (
         _ALEMBIC,
         *read_texts(TABLES.read_text(encoding="utf-8")).values(),
-        *view_statements(),
+        *views.VIEWS,
         *search_tables.VIEWS,
         *search_tables.TABLES,
         *TRIGGERS,

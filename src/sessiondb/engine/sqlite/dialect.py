@@ -55,6 +55,10 @@ class SQLiteText:
         """Return whether *column* is like a pattern, in either case."""
         return f"{column} LIKE :{name} ESCAPE '\\'"
 
+    def distinct_numbers(self, value: str) -> str:
+        """Return the aggregate that lists the integers of a group, each once."""
+        return f"group_concat(DISTINCT {value})"
+
     def candidates(
         self, column: str, conditions: Sequence[Condition]
     ) -> tuple[str, Mapping[str, Any]]:

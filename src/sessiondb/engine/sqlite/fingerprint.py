@@ -13,8 +13,8 @@ from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 
-from sessiondb.engine.sqlite import search_tables
-from sessiondb.engine.sqlite.ddl import TRIGGERS, named, tidy, view_statements
+from sessiondb.engine.sqlite import search_tables, views
+from sessiondb.engine.sqlite.ddl import TRIGGERS, named, tidy
 from sessiondb.errors import SchemaVersionError, UntrustedDatabaseError
 from sessiondb.patterns import late_pattern
 from sessiondb.schema.columns import TABLES
@@ -47,7 +47,7 @@ def check_schema(connection: sqlite3.Connection, path: Path, version: int) -> No
 
     derived: tuple[str, ...] = (*TRIGGERS, *search_tables.TABLES)
     if version == VERSION:
-        derived += (*view_statements(), *search_tables.VIEWS)
+        derived += (*views.VIEWS, *search_tables.VIEWS)
 
     _check_triggers(connection, path, derived)
     _check_functions(connection, path)

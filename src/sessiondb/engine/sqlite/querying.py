@@ -11,6 +11,7 @@ from pathlib import Path
 from sessiondb.codec import json_of_data
 from sessiondb.engine.sqlite.connection import connect
 from sessiondb.engine.sqlite.failures import translate
+from sessiondb.engine.sqlite.views import VIEW_NAMES
 from sessiondb.errors import (
     CodecError,
     InvalidInputError,
@@ -19,7 +20,6 @@ from sessiondb.errors import (
     SessionDBError,
     abridged,
 )
-from sessiondb.schema.views import VIEW_NAMES
 
 #: The actions that a statement may take. All others (ATTACH, VACUUM INTO) can write.
 _ALLOWED = {

@@ -2850,11 +2850,6 @@ FROM message
 WHERE message.session_id = :sid
 ORDER BY message.seq
 
--- repository.usage_sums.HOURS
-SELECT (SELECT min(usage_hour.hour) AS min_1
-FROM usage_hour) AS anon_1, (SELECT max(usage_hour.hour) AS max_1
-FROM usage_hour) AS anon_2
-
 -- repository.values.ALL
 SELECT key_value.namespace, key_value."key", key_value.revision, key_value.time_created,
     key_value.time_updated, key_value.time_expires, key_value.value, key_value.content

@@ -1,21 +1,26 @@
-"""The sums of usage in SQLite, and how the writer updates them: see `schema.usage`."""
+"""The sums of usage in SQLite, and how the writer updates them: see `usage_cells`."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from sessiondb.engine.base import Connection
-from sessiondb.schema.sums import count_sum
-from sessiondb.schema.terms import TOKENS
-from sessiondb.schema.usage import (
+from sessiondb.engine.sqlite.usage_cells import (
     MARK_OF_USAGE,
     MODEL,
     SETTLED,
-    has_usage,
     hour_of,
     model_of,
     model_rid,
     project_rid,
-    prompt_length,
 )
+from sessiondb.loading import load
+from sessiondb.schema.sums import count_sum
+from sessiondb.schema.terms import TOKENS
+from sessiondb.schema.usage import has_usage, prompt_length
+
+if TYPE_CHECKING:
+    from sessiondb.engine.usage_sums import Totals, UsageQuestion
 
 _LAST_MESSAGE = "coalesce((SELECT max(rid) FROM message), 0)"
 #: A session that is being removed is not summed up again for each step of that.
@@ -137,26 +142,46 @@ _DIFFERS = " OR ".join(
     ]
 )
 _STORED = "usage_hour AS c JOIN session AS s ON s.rid = c.session_rid"
+#: The sessions with a cell that is missing or differs; with one too many; with one that
+#: has another state of the session.
+_WRONG_SESSIONS = (
+    f"WITH derived AS MATERIALIZED ({cells_of(messages_as_cells(_COVERED))}) "
+    "SELECT m.session_rid FROM derived AS m LEFT JOIN usage_hour AS c "
+    "ON c.session_rid = m.session_rid AND c.hour = m.hour "
+    f"AND c.model_rid = {model_rid(_NAMED)} "
+    "AND (c.cost IS NULL) = (m.cost IS NULL) "
+    f"WHERE {_DIFFERS} UNION "
+    "SELECT session_rid FROM (SELECT session_rid, 1 AS cells FROM derived "
+    f"UNION ALL SELECT c.session_rid, -1 FROM {_STORED} WHERE {_IS_CHECKED}) "
+    "GROUP BY session_rid HAVING sum(cells) <> 0 UNION "
+    f"SELECT c.session_rid FROM {_STORED} WHERE {_IS_CHECKED} "
+    f"AND (c.hidden <> s.hidden OR c.project_rid <> {project_rid('s')})"
+)
+#: What a shell left without its session or its model.
+_REMOVE_ORPHANS = (
+    "DELETE FROM usage_hour WHERE session_rid NOT IN (SELECT rid FROM session) "
+    "OR model_rid NOT IN (SELECT rid FROM usage_model)",
+    "DELETE FROM usage_waiting WHERE rid NOT IN (SELECT rid FROM session)",
+)
+_REMOVE_MODELS = (
+    "DELETE FROM usage_model WHERE rid NOT IN (SELECT model_rid FROM usage_hour)"
+)
 
 
 class SQLiteUsageSums:
-    """The cells of a file, as `engine.usage_sums.UsageSums` describes it."""
+    """The cells of a file, as `engine.usage_sums.UsageSums` describes it.
 
-    #: A cell that is missing or differs; one too many; one with another state of its
-    #: session.
-    wrong_sessions = (
-        f"WITH derived AS MATERIALIZED ({cells_of(messages_as_cells(_COVERED))}) "
-        "SELECT m.session_rid FROM derived AS m LEFT JOIN usage_hour AS c "
-        "ON c.session_rid = m.session_rid AND c.hour = m.hour "
-        f"AND c.model_rid = {model_rid(_NAMED)} "
-        "AND (c.cost IS NULL) = (m.cost IS NULL) "
-        f"WHERE {_DIFFERS} UNION "
-        "SELECT session_rid FROM (SELECT session_rid, 1 AS cells FROM derived "
-        f"UNION ALL SELECT c.session_rid, -1 FROM {_STORED} WHERE {_IS_CHECKED}) "
-        "GROUP BY session_rid HAVING sum(cells) <> 0 UNION "
-        f"SELECT c.session_rid FROM {_STORED} WHERE {_IS_CHECKED} "
-        f"AND (c.hidden <> s.hidden OR c.project_rid <> {project_rid('s')})"
-    )
+    The database itself, by triggers, follows every change and delete of a message that
+    a cell covers.
+    """
+
+    def totals(self, question: UsageQuestion) -> Totals:
+        """Return the sums of each group; see `usage_totals`."""
+        # Not at the top: few processes ask for sums.
+        load("sessiondb.engine.sqlite.usage_totals")
+        from sessiondb.engine.sqlite.usage_totals import totals
+
+        return totals(question)
 
     def is_behind(self, connection: Connection) -> bool:
         """Return whether messages or sessions wait."""
@@ -175,3 +200,18 @@ class SQLiteUsageSums:
             for statement in _ADD_NEW:
                 connection.execute(statement, places)
             connection.execute(_SET_MARK, {"last": str(last)})
+
+    def count_wrong(self, connection: Connection) -> int:
+        """Return how many sessions have a wrong cell, or lack one."""
+        sql = f"SELECT count(*) FROM ({_WRONG_SESSIONS})"
+        number: int = connection.execute(sql).fetchone()[0]
+        return number
+
+    def repair(self, connection: Connection) -> None:
+        """Remove what belongs to nothing, and sum up sessions again that are wrong."""
+        for statement in _REMOVE_ORPHANS:
+            connection.execute(statement)
+        wrong = connection.execute(_WRONG_SESSIONS).fetchall()
+        connection.executemany("INSERT INTO usage_waiting (rid) VALUES (?)", wrong)
+        self.put_waiting(connection)
+        connection.execute(_REMOVE_MODELS)

@@ -1,4 +1,4 @@
-"""The triggers that keep the sums of usage exact: see `schema.usage`.
+"""The triggers that keep the sums of usage exact: see `usage_cells`.
 
 A message that is deleted or changed makes its session wait: subtracting would leave
 the rounding of floats, and could not know whether a sum is 0 or unknown. A message that
@@ -8,18 +8,17 @@ passed it, is added to its cell: a long session is not summed up again for it.
 
 from __future__ import annotations
 
-from sessiondb.schema.terms import USAGE
-from sessiondb.schema.usage import (
+from sessiondb.engine.sqlite.usage_cells import (
     MARK_OF_USAGE,
     MODEL,
-    has_usage,
     hour_of,
     is_in_cell,
     model_of,
     model_rid,
     project_rid,
-    prompt_length,
 )
+from sessiondb.schema.terms import USAGE
+from sessiondb.schema.usage import has_usage, prompt_length
 
 _FOLLOWED = ("rid", "session_id", "agent", "provider_id", "model_id", *USAGE,
              "inherited", "time_created")  # fmt: skip

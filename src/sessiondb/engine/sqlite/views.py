@@ -6,16 +6,19 @@ hide sessions that are deleted or still being imported.
 
 from __future__ import annotations
 
+from sessiondb.engine.sqlite.usage_cells import (
+    MARK_OF_USAGE,
+    SETTLED,
+    hour_of,
+    model_of,
+)
 from sessiondb.model.records import SOURCE_KEYS
 from sessiondb.model.tools import TOOL_KINDS
 from sessiondb.schema.purposes import purpose_of
 from sessiondb.schema.sums import cost_sum, count_sum
 from sessiondb.schema.terms import TOKENS
-from sessiondb.schema.usage import MARK_OF_USAGE, SETTLED, has_usage, hour_of, model_of
+from sessiondb.schema.usage import has_usage
 
-#: Stands for the function of the engine with a row (key, value) for each element of a
-#: JSON array.
-ELEMENTS_OF = "ELEMENTS_OF"
 _ALIVE = "s.time_deleted IS NULL AND s.time_importing IS NULL"
 # The indexes are named because the planner would walk the complete session, once for
 # each call.
@@ -106,7 +109,7 @@ _EDITS = ", ".join(f"'{name}'" for name in TOOL_KINDS["edit"])
 #: The arguments of a call as the lines of a patch in them: within JSON a line break is
 #: ``\\n``, which `json_quote` makes ``\\\\n``.
 _LINES_OF_INPUT = (
-    f"{ELEMENTS_OF}('[' || replace(json_quote(c.input), '\\\\n', '\",\"') || ']')"
+    "json_each('[' || replace(json_quote(c.input), '\\\\n', '\",\"') || ']')"
 )
 #: The lines of a text; a backslash of its own, which is two, is not of a line break.
 _LINES_OF_TEXT = (
@@ -149,7 +152,7 @@ SELECT c.session_id, c.seq, c.idx, c.tool,
 SELECT t.session_id, t.seq, t.idx, NULL,
        trim(json_extract({_LINES_OF_TEXT}, '$[' || (mark.key - 2) || ']'), '*`#: '),
        t.time, t.inherited, t.part_id, t.source, t.directory, t.project_id
-  FROM answer AS t, {ELEMENTS_OF}({_LINES_OF_TEXT}) AS mark
+  FROM answer AS t, json_each({_LINES_OF_TEXT}) AS mark
  WHERE instr(t.text, '<<<<< SEARCH') > 0 AND mark.key > 1
    AND mark.value LIKE '<<<<<% SEARCH'
 )

@@ -1,6 +1,6 @@
-"""Cost and tokens in groups, from the sums that the database keeps.
+"""Cost and tokens in groups, from the cells that a file keeps.
 
-`schema.usage` describes the cells, and what waits for them. A cell answers if its hour
+`usage_cells` describes them, and what waits for them. A cell answers if its hour
 is within one group and within the filters, and if all its requests have the same
 prices; the messages of the others are read, as are those that wait. All of that is one
 statement, so it is one state of the database.
@@ -8,90 +8,68 @@ statement, so it is one state of the database.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from sessiondb.dataclass import dataclass
-from sessiondb.engine.base import Engine
-from sessiondb.engine.sql import ComposedStatement, Statement, as_list
-from sessiondb.model import Tokens
-from sessiondb.prices import Rates
-from sessiondb.repository import Read, engine_in_use
-from sessiondb.repository.local_days import (
-    FIRST_HOUR,
-    LocalDays,
-    local_days,
-    name_of_day,
-    name_of_month,
-    name_of_week,
+from sessiondb.engine.local_days import NAMES_OF_DAYS
+from sessiondb.engine.message_sums import (
+    KEYS,
+    VISIBLE,
+    MessageSums,
+    group_of,
+    keys_in,
+    select_sums,
 )
-from sessiondb.repository.sessions import Filters, terms_of_messages
-from sessiondb.schema.sums import cost_sum, count_sum, limit_cost
-from sessiondb.schema.terms import ARCHIVED, INVISIBLE, SUBAGENT, TOKENS
-from sessiondb.schema.usage import (
+from sessiondb.engine.sql import ComposedStatement, Statement, as_list
+from sessiondb.engine.sqlite.dialect import DIALECT
+from sessiondb.engine.sqlite.local_days import FIRST_HOUR, LocalDays, local_days
+from sessiondb.engine.sqlite.usage_cells import (
     HOUR_MS,
     MARK_OF_USAGE,
     SETTLED,
-    has_usage,
     hour_of,
     is_in_cell,
-    prompt_length,
-    states_usage,
 )
+from sessiondb.engine.usage_sums import GroupedUsage, Totals, UsageQuestion
+from sessiondb.schema.sums import limit_cost
+from sessiondb.schema.terms import ARCHIVED, INVISIBLE, SUBAGENT, TOKENS
+from sessiondb.schema.usage import has_usage
 
 _local = "m.time_created / 1000, 'unixepoch', 'localtime'"
-#: Dimension → the key of a message ``m`` of a session ``s``.
-KEYS = {
+#: Dimension → the key of a message, where it is not that of `KEYS`: here the name.
+_NAMES = {
     "day": f"strftime('%Y-%m-%d', {_local})",
     "week": f"strftime('%Y-%m-%d', {_local}, 'weekday 0', '-6 days')",
     "month": f"strftime('%Y-%m', {_local})",
-    "model": "m.model_id",
-    "source": "s.source",
-    "agent": "coalesce(m.agent, s.agent)",
-    "project": "j.worktree",
-    "session": "s.id",
-    "tool": "t.tool",
 }
-#: The dimensions that a cell has as the number of a day.
-_NAMES_OF_DAYS: dict[str, Callable[[int], str]] = {
-    "day": name_of_day, "week": name_of_week, "month": name_of_month,
-}  # fmt: skip
-_SUMS = ", ".join(count_sum(f"m.tokens_{name}") for name in Tokens.__slots__)
 _HOUR = f"({hour_of('m')})"
-_VISIBLE = "s.time_deleted IS NULL AND s.time_importing IS NULL"
 _IS_COVERED = f"m.rid <= {MARK_OF_USAGE}"
 _SESSION_OF_ROW = "CROSS JOIN session AS s ON s.rid = c.session_rid"
 _MESSAGES_OF_SESSION = "CROSS JOIN message AS m ON m.session_id = s.id"
-_HOURS = Statement("repository.usage_sums.HOURS")
-
-
-class GroupedUsage(NamedTuple):
-    """Sums over messages that have a key, a model, and prices in common."""
-
-    key: tuple[str | None, ...]
-    model: str | None
-    #: The largest length of those at which prices change that the prompts are above.
-    size: int
-    #: Whether these are the messages without a cost.
-    is_unpaid: bool
-    #: The numbers of their sessions, with commas; one may be there twice.
-    sessions: str
-    messages: int
-    cost: float | None
-    tokens: tuple[int | None, ...]
+#: Two queries: the first and the last entry of an index, which one would read all of.
+_HOURS = ComposedStatement(
+    "SELECT (SELECT min(hour) FROM usage_hour), (SELECT max(hour) FROM usage_hour)"
+)
+_OF_MESSAGES = MessageSums(DIALECT)
 
 
 @dataclass(frozen=True, slots=True)
 class _TotalShape:
     """The facts on which the text of a statement depends, without values."""
 
-    engine: Engine
     dimensions: tuple[str, ...]
-    parameters: tuple[str, ...]
+    #: The names of the parameters, and the condition of each.
+    terms: tuple[tuple[str, str], ...]
     #: The lengths of prompts at which prices change.
     sizes: tuple[int, ...]
     days: LocalDays | None = None
+
+    @property
+    def parameters(self) -> set[str]:
+        """The names of the parameters."""
+        return {name for name, _ in self.terms}
 
     @property
     def split(self) -> str | None:
@@ -99,71 +77,23 @@ class _TotalShape:
         conditions = []
         if self.days is not None and self.days.is_split is not None:
             conditions.append(self.days.is_split)
-        if {"since", "until"}.intersection(self.parameters):
+        if not {"since", "until"}.isdisjoint(self.parameters):
             conditions.append("{0} IN (:since_edge, :until_edge)")
         return " OR ".join(conditions) or None
 
 
-def request_size(sizes: tuple[int, ...]) -> str:
-    """Return SQL for the largest of *sizes* that the prompt of a message is above."""
-    length = prompt_length("m")
-    longest_first = [f"WHEN {length} > {size} THEN {size}" for size in sizes[::-1]]
-    return f"CASE {' '.join(longest_first)} ELSE 0 END" if sizes else "0"
-
-
-def messages_with_usage(
-    engine: Engine, dimensions: tuple[str, ...], shape: tuple[str, ...]
-) -> str:
-    """Return FROM and WHERE of the messages with usage, with the parameters *shape*.
-
-    Copies are among them.
-    """
-    tools = ""
+def totals(question: UsageQuestion) -> Totals:
+    """Return the sums of each group; see `UsageSums.totals`."""
+    dimensions, rates, values = question.dimensions, question.rates, question.parameters
     if "tool" in dimensions:
-        # A message that calls two tools counts in both groups.
-        tools = (
-            " LEFT JOIN (SELECT DISTINCT session_id, seq, tool FROM part "
-            "WHERE type = 'tool') AS t ON t.session_id = m.session_id AND t.seq = m.seq"
-        )
-    conditions = [_VISIBLE, f"({states_usage('m')})", *_terms(engine, shape)]
-    return (
-        "FROM message AS m JOIN session AS s ON s.id = m.session_id "
-        f"LEFT JOIN project AS j ON j.id = s.project_id{tools} "
-        f"WHERE {' AND '.join(conditions)}"
-    )
+        return (yield from _OF_MESSAGES.totals(question))
 
-
-def _terms(engine: Engine, parameters: Sequence[str], **more: str) -> tuple[str, ...]:
-    """Return the terms of filters over messages ``m`` of sessions ``s``."""
-    # An answer may name an agent other than that of its session.
-    own_terms = {
-        "agent": f"{KEYS['agent']} = :agent",
-        "sessions": f"s.id IN {engine.dialect.list_text('sessions', str)}",
-    }
-    return terms_of_messages(engine, parameters, **own_terms | more)
-
-
-def grouped_usage(
-    filters: Filters,
-    dimensions: tuple[str, ...],
-    rates: Rates,
-    sessions: Sequence[str] | None,
-) -> Read[list[GroupedUsage]]:
-    """Return the sums of each group; the same key may be in several rows."""
-    params = filters.params() | filters.exclusions()
-    if sessions is not None:
-        params["sessions"] = as_list(sessions)
-    engine = yield from engine_in_use()
-    shape = _TotalShape(engine, dimensions, tuple(sorted(params)), rates.sizes)
-    if "tool" in dimensions:
-        rows = yield _messages_statement(shape), params
-        return [_grouped(row, dimensions) for row in rows]
-
-    if not _NAMES_OF_DAYS.keys().isdisjoint(dimensions):
+    shape = _TotalShape(dimensions, tuple(question.terms.items()), rates.sizes)
+    if not NAMES_OF_DAYS.keys().isdisjoint(dimensions):
         ((first, last),) = yield _HOURS, {}
         days = local_days(first or FIRST_HOUR, last or FIRST_HOUR)
-        shape = _TotalShape(engine, dimensions, shape.parameters, shape.sizes, days)
-    params |= _hours_of(filters)
+        shape = _TotalShape(dimensions, shape.terms, shape.sizes, days)
+    params = {**values, **_hours_of(values)}
     rows = yield _cells_statement(shape), params
 
     # A cell with long prompts answers if the prices of its model know no length.
@@ -183,16 +113,16 @@ def grouped_usage(
 _IS_LONG = -1
 
 
-def _hours_of(filters: Filters) -> dict[str, int]:
+def _hours_of(values: Mapping[str, Any]) -> dict[str, int]:
     """Return the parameters for the hours within the filters, and those at an edge."""
-    if filters.since is None and filters.until is None:
+    if values.keys().isdisjoint({"since", "until"}):
         return {}
 
     hours = {"since_edge": -1, "until_edge": -1}
-    for name, time in (("since", filters.since), ("until", filters.until)):
-        if time is None:
+    for name in ("since", "until"):
+        if name not in values:
             continue
-        hour, remainder = divmod(time, HOUR_MS)
+        hour, remainder = divmod(values[name], HOUR_MS)
         hours[f"{name}_hour"] = hour
         if remainder:
             hours[f"{name}_edge"] = hour
@@ -201,24 +131,13 @@ def _hours_of(filters: Filters) -> dict[str, int]:
     return hours
 
 
-def _grouped(row: Sequence[Any], dimensions: tuple[str, ...]) -> GroupedUsage:
-    model, size, is_unpaid, sessions, messages, cost, *more = row
-    kinds = len(Tokens.__slots__)
-    keys = more[kinds : kinds + len(dimensions)]
+def _grouped(row: Any, dimensions: tuple[str, ...]) -> GroupedUsage:
+    # A cell has the number of a day, a message its name.
+    keys = zip(dimensions, keys_in(row), strict=True)
     names = [
-        _NAMES_OF_DAYS[name](value) if isinstance(value, int) else value
-        for name, value in zip(dimensions, keys, strict=True)
+        NAMES_OF_DAYS[name](key) if isinstance(key, int) else key for name, key in keys
     ]
-    return GroupedUsage(
-        tuple(names),
-        model,
-        size,
-        bool(is_unpaid),
-        sessions,
-        messages,
-        cost,
-        tuple(more[:kinds]),
-    )
+    return group_of(row, tuple(names))
 
 
 def _select_messages(shape: _TotalShape, rows: str, *conditions: str) -> str:
@@ -226,28 +145,13 @@ def _select_messages(shape: _TotalShape, rows: str, *conditions: str) -> str:
     project = ""
     if "project" in shape.dimensions:
         project = " LEFT JOIN project AS j ON j.id = s.project_id"
-    terms = [_VISIBLE, has_usage("m"), *conditions]
-    terms += _terms(shape.engine, shape.parameters)
+    filters = [term for _, term in shape.terms]
+    terms = [VISIBLE, has_usage("m"), *conditions, *filters]
     where = " AND ".join(f"({term})" for term in terms)
-    return _sum_by_group(shape, f"FROM {rows}{project} WHERE {where}")
-
-
-def _sum_by_group(shape: _TotalShape, rows: str) -> str:
-    """Return the query for the sums of messages; *rows* is its FROM and WHERE."""
-    names = "".join(f", {KEYS[name]}" for name in shape.dimensions)
-    return (
-        f"SELECT m.model_id, {request_size(shape.sizes)} AS size, "
-        "m.cost IS NULL AS is_unpaid, group_concat(DISTINCT s.rid), count(*), "
-        f"{cost_sum('m.cost')}, {_SUMS}{names} {rows} "
-        f"GROUP BY m.model_id, size, is_unpaid{names}"
+    keys = [(KEYS | _NAMES)[name] for name in shape.dimensions]
+    return select_sums(
+        DIALECT, keys, shape.sizes, f"FROM {rows}{project} WHERE {where}"
     )
-
-
-@lru_cache(maxsize=128)
-def _messages_statement(shape: _TotalShape) -> Statement:
-    """Return the query for the sums of messages, without any cells."""
-    rows = messages_with_usage(shape.engine, shape.dimensions, shape.parameters)
-    return ComposedStatement(_sum_by_group(shape, f"{rows} AND m.inherited = 0"))
 
 
 @lru_cache(maxsize=128)
@@ -284,7 +188,7 @@ def _select_cells(shape: _TotalShape) -> str:
         number += f" + ({shape.days.day.format('m.hour')}) * {_DAY}"
     keys, names = {"number": number}, []
     for name in shape.dimensions:
-        if name in _NAMES_OF_DAYS:
+        if name in NAMES_OF_DAYS:
             names.append(f"g.number / {_DAY}")
         elif name == "project":
             keys["project_rid"] = "m.project_rid"
@@ -334,7 +238,7 @@ def _cells_with_terms(shape: _TotalShape) -> str:
     terms = [f"m.hidden & {INVISIBLE} = 0", SETTLED.format("m")]
     if shape.split is not None:
         terms.append(f"NOT ({shape.split.format('m.hour')})")
-    terms += _terms(shape.engine, shape.parameters, **_TERMS_OF_CELLS)
+    terms += [_TERMS_OF_CELLS.get(name, term) for name, term in shape.terms]
     rows = "usage_hour AS m"
     if not {"sessions", "scope"}.isdisjoint(shape.parameters):
         rows += " JOIN session AS s ON s.rid = m.session_rid"
@@ -349,7 +253,7 @@ def _long_statement(shape: _TotalShape) -> Statement:
     is_long = (
         f"c.cost IS NULL AND c.longest_prompt > {shape.sizes[0]} "
         "AND (SELECT model_id FROM usage_model WHERE rid = c.model_rid) IN "
-        f"{shape.engine.dialect.list_text('models', str)}"
+        f"{DIALECT.list_text('models', str)}"
     )
     in_long_cell = (
         f"EXISTS (SELECT 1 FROM usage_hour AS c WHERE {is_in_cell('m', 's', 'c')} "

@@ -1,4 +1,4 @@
-"""The days of the local time zone, as terms over hours.
+"""The days of the local time zone, as SQL over hours.
 
 SQLite makes a local day of a time by a function of the C library, for each row. The
 hours between two changes of the clock all have the same offset, so the day of an hour
@@ -8,15 +8,12 @@ an hour off, or in which the clock is changed, is left to the messages in it.
 
 from __future__ import annotations
 
-import time
-from datetime import date
-from functools import lru_cache
 from typing import NamedTuple
 
-DAY_SECONDS = 86_400
+from sessiondb.engine.local_days import DAY_SECONDS, clock_offset
+
 #: The hours that SQLite converts as the C library does, without a guess.
 FIRST_HOUR, LAST_HOUR = 24, 596_520
-_EPOCH = date(1970, 1, 1).toordinal()
 
 
 class LocalDays(NamedTuple):
@@ -34,11 +31,11 @@ def local_days(first: int, last: int) -> LocalDays:
     if first < FIRST_HOUR or last > LAST_HOUR:
         splits.append(f"{{0}} < {FIRST_HOUR} OR {{0}} > {LAST_HOUR}")
         first, last = max(first, FIRST_HOUR), min(last, LAST_HOUR)
-    offsets = {first: _offset_of(first * 3600)}
+    offsets = {first: clock_offset(first * 3600)}
     split_hours = []
     for hour in _changes_of_clock(first, last):
-        offsets[hour] = _offset_of(hour * 3600)
-        if _offset_of(hour * 3600 - 1) != _offset_of((hour - 1) * 3600):
+        offsets[hour] = clock_offset(hour * 3600)
+        if clock_offset(hour * 3600 - 1) != clock_offset((hour - 1) * 3600):
             split_hours.append(hour - 1)
 
     newest_first = sorted(offsets.items(), reverse=True)
@@ -63,37 +60,14 @@ def _changes_of_clock(first: int, last: int) -> list[int]:
     # No zone changes its clock twice within a day.
     for end in range(first + 24, last + 25, 24):
         low, high = end - 24, end
-        after = _offset_of(high * 3600)
-        if _offset_of(low * 3600) == after:
+        after = clock_offset(high * 3600)
+        if clock_offset(low * 3600) == after:
             continue
         while high - low > 1:
             middle = (low + high) // 2
-            if _offset_of(middle * 3600) == after:
+            if clock_offset(middle * 3600) == after:
                 high = middle
             else:
                 low = middle
         changes.append(high)
     return changes
-
-
-def _offset_of(seconds: int) -> int:
-    """Return the seconds that the local clock is ahead of UTC at a Unix time."""
-    return time.localtime(seconds).tm_gmtoff
-
-
-@lru_cache(maxsize=4096)
-def name_of_day(day: int) -> str:
-    """Return ``2026-11-02`` for the number of a day."""
-    return date.fromordinal(_EPOCH + day).isoformat()
-
-
-@lru_cache(maxsize=4096)
-def name_of_week(day: int) -> str:
-    """Return the Monday of the week of a day."""
-    # 1 January 1970 was a Thursday.
-    return name_of_day(day - (day + 3) % 7)
-
-
-def name_of_month(day: int) -> str:
-    """Return ``2026-11`` for the number of a day."""
-    return name_of_day(day)[:7]
