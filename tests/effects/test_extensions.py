@@ -212,6 +212,30 @@ async def test_a_row_whose_key_is_taken_is_an_error_replaced_or_kept(
     ]
 
 
+def test_a_column_may_have_the_name_of_a_word_of_sql(
+    store: Store, opened: Callable[[str], Store], tmp_path: Path
+) -> None:
+    words = Extension("words").table(
+        "sql",
+        session_column(),
+        Column("order", Integer),
+        Column("user", Text),
+        UniqueConstraint("order"),
+    )
+    session = store.create_session()
+    store.append(session, user("hi"))
+    row = {"session_id": session, "order": 1, "user": "ada"}
+    store.insert_rows(words, [row], on_conflict="keep")
+    store.insert_rows(words, [row | {"user": "eve"}], on_conflict="replace")
+    target = opened("target")
+    target.extend(words.metadata.info["extension"])
+    (done,) = target.ingest(
+        jsonl.read_log_file(_log_of(store, session, tmp_path / "l"))
+    )
+    assert done.problems == ()  # type: ignore[union-attr]
+    assert target.select(select(words.c.order, words.c.user)) == [(1, "eve")]
+
+
 async def test_a_unit_whose_outcome_was_unknown_writes_its_rows_once(
     contract: Contract, session: SessionHandle
 ) -> None:

@@ -145,12 +145,6 @@ class Dialect(Protocol):
         Its value is a JSON array of *kind*: see `sql.as_list`.
         """
 
-    def like(self, column: str, name: str) -> str:
-        """Return whether *column* is like the pattern of the parameter *name*.
-
-        ASCII letters are alike in either case; a backslash makes a wildcard plain.
-        """
-
     def distinct_numbers(self, value: str) -> str:
         """Return the aggregate that lists the integers of a group, each once.
 

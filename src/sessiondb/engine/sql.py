@@ -70,11 +70,24 @@ def as_list(
 # -- inserts -----------------------------------------------------------------
 
 
+def quoted(column: str) -> str:
+    """Return the name of a column as it is written in SQL: ``offset`` is a word of it.
+
+    So may be any name that a program gave to a column of its own.
+    """
+    return f'"{column}"'
+
+
+def listed(columns: Iterable[str]) -> str:
+    """Return the names of columns with commas, `quoted`."""
+    return ", ".join(map(quoted, columns))
+
+
 @cache
 def insert_text(table: str, columns: Sequence[str]) -> str:
     """Return the text of an INSERT with one ``?`` for each of *columns*."""
     marks = ", ".join("?" * len(columns))
-    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})"
+    return f"INSERT INTO {table} ({listed(columns)}) VALUES ({marks})"
 
 
 class SparseInsert:
@@ -123,7 +136,7 @@ def sparse_insert(table: str, values: Sequence[str]) -> SparseInsert:
 @cache
 def update_text(table: str, columns: Sequence[str], key: str) -> str:
     """Return the text of an UPDATE of one row, whose *key* is the last ``?``."""
-    values = ", ".join(f"{name} = ?" for name in columns)
+    values = ", ".join(f"{quoted(name)} = ?" for name in columns)
     return f"UPDATE {table} SET {values} WHERE {key} = ?"
 
 
@@ -133,7 +146,7 @@ def insert_new_text(table: str, columns: Sequence[str], key: Sequence[str] = ())
 
     *key* is given for a table that is not ours.
     """
-    names = ", ".join(key or KEYS[table])
+    names = listed(key or KEYS[table])
     return f"{insert_text(table, columns)} ON CONFLICT ({names}) DO NOTHING"
 
 
@@ -144,12 +157,11 @@ def upsert_text(table: str, columns: Sequence[str], key: Sequence[str] = ()) -> 
     *key* is given for a table that is not ours.
     """
     key = key or KEYS[table]
-    values = ", ".join(
-        f"{name} = excluded.{name}" for name in columns if name not in key
-    )
+    others = [quoted(name) for name in columns if name not in key]
+    values = ", ".join(f"{name} = excluded.{name}" for name in others)
     if not values:
         return insert_new_text(table, columns, key)
     return (
         f"{insert_text(table, columns)} "
-        f"ON CONFLICT ({', '.join(key)}) DO UPDATE SET {values}"
+        f"ON CONFLICT ({listed(key)}) DO UPDATE SET {values}"
     )

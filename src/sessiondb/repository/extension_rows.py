@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sessiondb.engine.base import ExtensionTable
-from sessiondb.engine.sql import ComposedStatement, as_list
+from sessiondb.engine.sql import ComposedStatement, as_list, listed
 from sessiondb.model.export import ExtensionRow
 from sessiondb.repository import Read, engine_in_use
 
@@ -38,7 +38,7 @@ def rows_at(table: ExtensionTable, rids: Sequence[int]) -> Read[list[ExtensionRo
     dialect = (yield from engine_in_use()).dialect
     names = [name for name in table.columns if name != "session_id"]
     sql = (
-        f"SELECT {', '.join(names) or 'NULL'} FROM {table.name} "
+        f"SELECT {listed(names) or 'NULL'} FROM {table.name} "
         f"WHERE rid IN {dialect.list_text('rids', int)} ORDER BY rid"
     )
     rows = yield ComposedStatement(sql), {"rids": as_list(rids)}

@@ -100,7 +100,6 @@ def _search_terms(
 ) -> tuple[tuple[str, ...], tuple[str, ...] | None, tuple[str, ...]]:
     """Return the terms of the filters *names*: of parts, of titles, and of times."""
     of_parts = terms_of_messages(
-        engine,
         names,
         role="m.role = :role",
         tool=f"lower(p.tool) IN {engine.dialect.list_text('tool', str)}",
@@ -108,14 +107,13 @@ def _search_terms(
         tool_role="(m.role = 'tool' OR p.type = 'tool')",
     )
     times = [name for name in names if name in ("since", "until")]
-    of_times = terms_of_messages(engine, times)
+    of_times = terms_of_messages(times)
     if not {"role", "tool", "tool_role"}.isdisjoint(names):
         # A title has neither.
         return of_parts, None, of_times
 
     # A title is of no message: its time is that of the last use of the session.
     of_titles = terms_of_messages(
-        engine,
         names,
         since="s.time_updated >= :since",
         until="s.time_updated < :until",

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-from functools import lru_cache
 from operator import itemgetter
 from typing import Any
 
 from sessiondb.clock import now_ms
-from sessiondb.engine.base import Engine
 from sessiondb.engine.sql import Statement
 from sessiondb.model import FileDiff, Page, Project, Prompt, Session, Todo, Unfinished
 from sessiondb.model.damage import Missing, diff_name
@@ -87,6 +85,7 @@ _TERMS_OF_PROMPTS = {
     "agent": f"{_OF} s.agent = :agent)",
     "unarchived": f"NOT {_OF} s.time_archived IS NOT NULL)",
     "own": f"NOT {_OF} s.relation = 'subagent')",
+    "title": rf"{_OF} lower(s.title) LIKE :title ESCAPE '\')",
     "since": "time_created >= :since",
     "until": "time_created < :until",
     "below": "(time_created, id) < (:below, :below_id)",
@@ -106,7 +105,8 @@ def prompts(
     params = filters.params() | filters.exclusions()
     if cursor is not None:
         params["below"], params["below_id"] = decode_cursor(cursor, int, str)
-    terms = _terms_of_prompts(engine, tuple(params))
+    # The time and the id of a cursor are one term.
+    terms = tuple([_TERMS_OF_PROMPTS[name] for name in params if name != "below_id"])
     if query:
         params |= engine.search.query(query).params()
     rows = yield from engine.search.prompts(
@@ -117,15 +117,6 @@ def prompts(
     if len(rows) <= limit:
         return Page(items)
     return Page(items, encode_cursor(items[-1].time_created, items[-1].id))
-
-
-@lru_cache(maxsize=256)
-def _terms_of_prompts(engine: Engine, names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the terms of the parameters *names*, over the row of ``prompt``."""
-    title = f"{_OF} {engine.dialect.like('s.title', 'title')})"
-    terms = {**_TERMS_OF_PROMPTS, "title": title}
-    # The time and the id of a cursor are one term.
-    return tuple([terms[name] for name in names if name != "below_id"])
 
 
 def prompts_of(base: str | None, session_id: str) -> Read[list[Prompt]]:

@@ -115,18 +115,18 @@ class Filters:
 _NARROWING = {
     "project_id": "session.project_id = :project_id",
     "scope": "session.scope = :scope",
-    # The + keeps the planner on the index that has the order.
-    "source": "+session.source = :source",
+    # Not the column alone: SQLite would take the index of sources, which has the
+    # sessions that lists leave out, too.
+    "source": "session.source || '' = :source",
     "agent": "session.agent = :agent",
     "since": "session.time_updated >= :since",
     "until": "session.time_updated < :until",
-    "title": "session.title LIKE :title ESCAPE '\\'",
+    "title": "lower(session.title) LIKE :title ESCAPE '\\'",
 }
 _values_of = attrgetter(*_NARROWING)
 
 
-#: Filter → its term in SQL text, over messages ``m`` of sessions ``s``. That of the
-#: title is the dialect's.
+#: Filter → its term in SQL text, over messages ``m`` of sessions ``s``.
 _TERMS_OF_MESSAGES = {
     "project_id": "s.project_id = :project_id",
     "scope": "s.scope = :scope",
@@ -134,23 +134,18 @@ _TERMS_OF_MESSAGES = {
     "agent": "s.agent = :agent",
     "since": "m.time_created >= :since",
     "until": "m.time_created < :until",
+    "title": "lower(s.title) LIKE :title ESCAPE '\\'",
     "unarchived": "s.time_archived IS NULL",
     "own": "s.relation IS DISTINCT FROM 'subagent'",
 }
 
 
-def terms_of_messages(
-    engine: Engine, names: Iterable[str], **more: str
-) -> tuple[str, ...]:
+def terms_of_messages(names: Iterable[str], **more: str) -> tuple[str, ...]:
     """Return the terms of the parameters *names*, over rows ``m`` and ``s``.
 
     *more* are the terms of further parameters, or other ones of the same filters.
     """
-    terms = {
-        "title": engine.dialect.like("s.title", "title"),
-        **_TERMS_OF_MESSAGES,
-        **more,
-    }
+    terms = _TERMS_OF_MESSAGES | more
     return tuple([terms[name] for name in names])
 
 
@@ -180,8 +175,12 @@ _CHECKS: dict[str, Callable[[Any, str], object]] = {
 
 
 def escape_like(value: str) -> str:
-    """Return *value* with the wildcards of LIKE made plain characters."""
-    return re.sub(r"([\\%_])", r"\\\1", value)
+    """Return *value* as LIKE compares it with ``lower(…)``: in small letters of ASCII.
+
+    The wildcards of LIKE are plain characters. Of the letters that LIKE takes for each
+    other, engines have different ideas.
+    """
+    return re.sub(r"([\\%_])", r"\\\1", value).encode().lower().decode()
 
 
 def encode_cursor(*key: Any) -> str:

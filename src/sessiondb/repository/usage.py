@@ -131,7 +131,7 @@ def _terms_of_usage(engine: Engine, params: Mapping[str, Any]) -> dict[str, str]
         "agent": f"{KEYS['agent']} = :agent",
         "sessions": f"s.id IN {engine.dialect.list_text('sessions', str)}",
     }
-    terms = terms_of_messages(engine, names, **own_terms)
+    terms = terms_of_messages(names, **own_terms)
     return dict(zip(names, terms, strict=True))
 
 

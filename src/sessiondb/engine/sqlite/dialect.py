@@ -51,10 +51,6 @@ class SQLiteText:
         """Return the list parameter *name* as a subquery in parentheses."""
         return f"(SELECT value FROM json_each(:{name}))"
 
-    def like(self, column: str, name: str) -> str:
-        """Return whether *column* is like a pattern, in either case."""
-        return f"{column} LIKE :{name} ESCAPE '\\'"
-
     def distinct_numbers(self, value: str) -> str:
         """Return the aggregate that lists the integers of a group, each once."""
         return f"group_concat(DISTINCT {value})"

@@ -2357,7 +2357,7 @@ SELECT session.id, session.project_id, session.parent_id, session.relation, sess
 FROM session
 LEFT OUTER
 JOIN blob AS session_blob ON session_blob.hash = session.data_blob
-WHERE session.time_deleted IS NULL AND session.time_importing IS NULL AND session.id LIKE
+WHERE session.time_deleted IS NULL AND session.time_importing IS NULL AND lower(session.id) LIKE
     :pattern ESCAPE '\'
 LIMIT 10 OFFSET 0
 
@@ -2378,8 +2378,8 @@ SELECT session.id, session.project_id, session.parent_id, session.relation, sess
 FROM session
 LEFT OUTER
 JOIN blob AS session_blob ON session_blob.hash = session.data_blob
-WHERE session.time_deleted IS NULL AND session.time_importing IS NULL AND session.source_id LIKE
-    :pattern ESCAPE '\'
+WHERE session.time_deleted IS NULL AND session.time_importing IS NULL AND
+    lower(session.source_id) LIKE :pattern ESCAPE '\'
 LIMIT 10 OFFSET 0
 
 -- repository.references.BY_TITLE
@@ -2419,8 +2419,9 @@ SELECT session.id, session.project_id, session.parent_id, session.relation, sess
 FROM session
 LEFT OUTER
 JOIN blob AS session_blob ON session_blob.hash = session.data_blob
-WHERE session.time_deleted IS NULL AND session.time_importing IS NULL AND session.source_id LIKE
-    :pattern ESCAPE '\' AND session.source_id NOT LIKE :below ESCAPE '\'
+WHERE session.time_deleted IS NULL AND session.time_importing IS NULL AND
+    lower(session.source_id) LIKE :pattern ESCAPE '\' AND lower(session.source_id) NOT LIKE
+    :below ESCAPE '\'
 LIMIT 10 OFFSET 0
 
 -- repository.references.REMOVED

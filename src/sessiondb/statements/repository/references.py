@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import func, select
 
 from sessiondb.engine.expressions import p, texts
 from sessiondb.repository.references import MAX_CANDIDATES, Extent
@@ -25,7 +25,8 @@ def _candidates_statement(*conditions: Any) -> Any:
 
 def _like_statement(column: Any, *conditions: Any) -> Any:
     """Return the query for the sessions whose name fits a pattern."""
-    return _candidates_statement(column.like(p("pattern"), escape="\\"), *conditions)
+    is_like = func.lower(column).like(p("pattern"), escape="\\")
+    return _candidates_statement(is_like, *conditions)
 
 
 BY_ID = _equal_statement(session.c.id)
@@ -40,7 +41,8 @@ BY_SOURCE_PREFIX = _like_statement(session.c.source_id)
 BY_TITLE = _candidates_statement(session.c.title == p("ref"))
 # Some programs have ids of subagents that begin with that of their session.
 ABOVE_SUBAGENTS = _like_statement(
-    session.c.source_id, session.c.source_id.not_like(p("below"), escape="\\")
+    session.c.source_id,
+    func.lower(session.c.source_id).not_like(p("below"), escape="\\"),
 )
 REMOVED = (
     select(tombstone.c.source_id).where(tombstone.c.source_id == p("ref")).limit(1)
