@@ -17,8 +17,8 @@ from typing import Any
 
 from sessiondb import Store, assistant, codec, ids, text, tool, user
 from sessiondb.engine.default import ENGINE
+from sessiondb.engine.search_words import words_beside
 from sessiondb.engine.sqlite.connection import connect
-from sessiondb.engine.sqlite.search_words import words_beside
 from sessiondb.model import MessageDraft
 
 START = 1_760_000_000_000

@@ -28,8 +28,8 @@ from benchmarks.fixtures import (
 from benchmarks.measure import Bench, Row, alternate, timed
 from benchmarks.recording import Step, recorded, select
 from sessiondb import ALL, Store, ids
+from sessiondb.engine.search_words import MARK
 from sessiondb.engine.sqlite.connection import connect
-from sessiondb.engine.sqlite.search_words import MARK
 
 #: The limit of "flat": the larger file may cost this much more.
 FLAT = 1.3

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from sessiondb import ALL, Store, assistant, text, tool, user
 from sessiondb.engine.default import ENGINE
-from sessiondb.engine.sqlite.search_words import MARK
+from sessiondb.engine.search_words import MARK
 from sessiondb.maintenance import check
 from sessiondb.model import Hit, MessageDraft, Page
 

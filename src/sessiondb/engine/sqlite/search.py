@@ -9,6 +9,7 @@ from typing import Any
 from sessiondb.engine.base import Connection
 from sessiondb.engine.query import SearchQuery
 from sessiondb.engine.search_index import BOUNDS
+from sessiondb.engine.search_words import words_beside, words_of_part
 from sessiondb.engine.sql import ComposedStatement, Read, Rows, as_list
 from sessiondb.engine.sqlite.dialect import DIALECT
 from sessiondb.engine.sqlite.failures import translate
@@ -33,7 +34,6 @@ from sessiondb.engine.sqlite.search_tables import (
     TEXT,
 )
 from sessiondb.engine.sqlite.search_waiting import COLUMNS
-from sessiondb.engine.sqlite.search_words import words_beside, words_of_part
 from sessiondb.errors import BusyError
 
 #: The search tables, that of parts first.

@@ -1,6 +1,6 @@
-"""Words beside a text: what is in it, and is not a word of FTS5.
+"""Words beside a text: what is in it, and is not a word of the index.
 
-``unicode61`` takes every run of letters and digits as one word. People also search for
+An index takes every run of letters and digits as one word. People also search for
 a part of an identifier (``old`` in ``oldString``), for a piece of a script without
 spaces, and for an emoji. These are the column ``words`` of a part, NULL where there are
 none, as nearly always in English prose:
@@ -8,9 +8,9 @@ none, as nearly always in English prose:
 * the parts of identifiers, in lower case;
 * the pairs of letters of Chinese, Japanese, Korean, Thai, Lao, Khmer and Burmese, with
   the last letter alone, so that every letter begins a word; and what is beside them;
-* emoji, in hexadecimal, since ``unicode61`` drops them.
+* emoji, in hexadecimal, since an index drops them.
 
-Each begins with `MARK`, a letter for private use, which ``unicode61`` keeps: so they
+Each begins with `MARK`, a letter for private use, which an index keeps: so they
 are in no phrase, and no text has them. An identifier is at most 64 characters long, and
 has at most one number if it is longer than 24: others are hashes and encoded bytes.
 """
@@ -61,7 +61,7 @@ def words_of_part(text: str | None, input: str | None, title: str | None) -> str
     """Return the words beside the texts of a part; *input* is JSON."""
     json_words = input
     if input is not None and "\\" in input:
-        # Spaces, as in the view of the index.
+        # Spaces, as an index has it.
         json_words = input.replace("\\\\", "\\ ")
         for escape in "ntrbf":
             json_words = json_words.replace(f"\\{escape}", " ")
@@ -79,20 +79,25 @@ def words_beside(texts: Iterable[str | None]) -> str | None:
         return None
 
     tokens: set[str] = set()
-    beside: set[str] = set()
+    words: set[str] = set()
     for piece in pieces:
         if not piece.isascii():
             composed = unicodedata.normalize("NFC", piece)
             tokens.update(WORD.findall(composed))
-            beside.update(name_of_emoji(emoji) for emoji in EMOJI.findall(composed))
+            words.update(name_of_emoji(emoji) for emoji in EMOJI.findall(composed))
             for run in re.findall(RUN, composed):
-                beside.update(pieces_of_run(run))
+                words.update(pieces_of_run(run))
         elif _CAPITAL.search(piece):
             tokens.update(WORD.findall(piece))
 
     for token in tokens:
-        beside.update(_parts_of_token(token))
-    return " ".join(MARK + word for word in sorted(beside)) or None
+        words.update(_parts_of_token(token))
+    return " ".join(MARK + word for word in sorted(words)) or None
+
+
+def is_beside(text: str) -> bool:
+    """Return whether a text is not made of words of the index, but of those beside."""
+    return not text.isascii() and bool(re.search(RUN, text) or EMOJI.search(text))
 
 
 def _has_name(text: str) -> bool:
@@ -106,7 +111,7 @@ def _has_name(text: str) -> bool:
 
 def pieces_of_run(run: str) -> Iterator[str]:
     """Yield the pairs of letters of a run of `RUN`, and its last letter."""
-    # Without vowel signs and tones, at which ``unicode61`` splits.
+    # Without vowel signs and tones, at which words are split.
     letters = "".join(letter for letter in run if letter.isalnum())
     for place in range(len(letters)):
         yield letters[place : place + 2]
