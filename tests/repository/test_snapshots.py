@@ -133,7 +133,7 @@ def test_reads_come_before_the_writes_of_a_unit(tmp_path: Path) -> None:
             fx.set_value("a", "k", 1)
             fx.snapshot(both)
         with pytest.raises(InvalidInputError, match="begun by a store"):
-            type(fx)("me", lambda directory: None).snapshot(both)  # type: ignore[arg-type,return-value]
+            type(fx)(fx.engine, "me", lambda directory: None).snapshot(both)  # type: ignore[arg-type,return-value]
         assert store.value("a", "k") is None
 
 
