@@ -96,7 +96,7 @@ STATED = {
     "value content",
     "meta": "key value",
 }
-_DECLARED = [(d, column) for d in DERIVATIONS for column in d.columns]
+_DECLARED = [(d, column) for d in DERIVATIONS for column in d.values]
 
 
 def test_every_column_is_derived_or_states_something() -> None:
@@ -212,7 +212,8 @@ def test_a_derived_column_is_found_wrong_and_repaired_to_what_it_was(
 ) -> None:
     before, planted = _rows(sound), 0
     table, free = derivation.table, FREE.get((derivation.table, column), "0")
-    where = f"rid IN (SELECT rid FROM ({derivation.values})) AND NOT ({free})"
+    rids = f"SELECT {derivation.alias}.rid {derivation.rows}"
+    where = f"rid IN ({rids}) AND NOT ({free})"
     for number, value in enumerate(_wrong_values(column, sound, derivation)):
         path = tmp_path / f"{number}.db"
         shutil.copy(sound, path)

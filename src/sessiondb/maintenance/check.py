@@ -139,7 +139,8 @@ def _lost_parts(connection: Connection) -> Iterator[Finding]:
     """Name each session of which parts are lost: they are numbered without gaps."""
     sql = (
         "SELECT session_id, count(*) FROM (SELECT session_id FROM part "
-        "GROUP BY session_id, seq HAVING max(idx) >= count(*)) GROUP BY session_id"
+        "GROUP BY session_id, seq HAVING max(idx) >= count(*)) AS gaps "
+        "GROUP BY session_id"
     )
     for session_id, number in connection.execute(sql):
         defect = f"parts of messages of session {session_id} are lost"

@@ -25,9 +25,13 @@ class Derivation:
     """Columns of one table that follow from other rows."""
 
     table: str
-    columns: tuple[str, ...]
-    #: A query: the ``rid`` of each row, then the right value of each of the columns.
-    values: str
+    #: The columns that name a row; the first is the id of its session.
+    key: tuple[str, ...]
+    #: FROM and WHERE of the rows that have to be right, and its name for the table.
+    rows: str
+    alias: str
+    #: Column → its right value, as SQL.
+    values: dict[str, str]
     #: The check that reports wrong rows, what it calls them, and what a repair does.
     check: str
     what: str
@@ -37,41 +41,45 @@ class Derivation:
 
     @property
     def wrong(self) -> str:
-        """The query for the wrong rows: ``rid``, then the right values."""
-        names = ", ".join(f"right_{name}" for name in self.columns)
-        differs = " OR ".join(self._differs_sql(name) for name in self.columns)
-        return (
-            f"WITH derived (rid, {names}) AS ({self.values}) "
-            f"SELECT derived.rid, {names} FROM derived "
-            f"JOIN {self.table} AS stored ON stored.rid = derived.rid WHERE {differs}"
-        )
+        """The query for the wrong rows: the key, then the right values."""
+        names = [f"{self.alias}.{name}" for name in self.key]
+        differs = " OR ".join(map(self._differs_sql, self.values))
+        selected = ", ".join([*names, *self.values.values()])
+        return f"SELECT {selected} {self.rows} AND ({differs})"
 
     @property
     def count(self) -> str:
         """The query for the number of wrong rows."""
-        return f"SELECT count(*) FROM ({self.wrong})"
+        return f"SELECT count(*) FROM ({self.wrong}) AS wrong"
 
     def _differs_sql(self, name: str) -> str:
-        stored, right = f"stored.{name}", f"derived.right_{name}"
+        stored, right = f"{self.alias}.{name}", self.values[name]
         if name not in self.float_sums:
-            return f"{stored} IS NOT {right}"
+            return f"{stored} IS DISTINCT FROM {right}"
         # A difference with NULL is NULL: then both have to be.
         close = f"abs({stored} - {right}) <= {_ROUNDING} * (1 + abs({right}))"
-        return f"NOT coalesce({close}, {stored} IS {right})"
+        return f"NOT coalesce({close}, {stored} IS NULL AND {right} IS NULL)"
 
 
-_TOKEN_SUMS = ", ".join(count_sum(f"m.{name}", "m.inherited = 0") for name in TOKENS)
+_SUMS = {
+    "message_count": "count(m.seq)",
+    "prompt_count": f"count(CASE WHEN {is_prompt('m')} THEN 1 END)",
+    "cost": cost_sum("m.cost", "m.inherited = 0"),
+    "cost_inherited": cost_sum("m.cost", "m.inherited = 1"),
+    **{name: count_sum(f"m.{name}", "m.inherited = 0") for name in TOKENS},
+}
+_SUMS_OF_SESSIONS = (
+    f"SELECT s.id, {', '.join(f'{sql} AS {name}' for name, sql in _SUMS.items())} "
+    "FROM session AS s LEFT JOIN message AS m ON m.session_id = s.id "
+    f"WHERE {LIVE} GROUP BY s.id"
+)
 COUNTERS = Derivation(
     table="session",
-    columns=("message_count", "prompt_count", "cost", "cost_inherited", *TOKENS),
-    values=(
-        "SELECT s.rid, count(m.rid), "
-        f"count(CASE WHEN {is_prompt('m')} THEN 1 END), "
-        f"{cost_sum('m.cost', 'm.inherited = 0')}, "
-        f"{cost_sum('m.cost', 'm.inherited = 1')}, {_TOKEN_SUMS} "
-        "FROM session AS s LEFT JOIN message AS m ON m.session_id = s.id "
-        f"WHERE {LIVE} GROUP BY s.rid"
-    ),
+    key=("id",),
+    rows=f"FROM ({_SUMS_OF_SESSIONS}) AS sums CROSS JOIN session AS s "
+    "WHERE s.id = sums.id",
+    alias="s",
+    values={name: f"sums.{name}" for name in _SUMS},
     check="counters",
     what="sessions whose messages, cost or tokens are not those of their messages",
     repair="count again",
@@ -79,8 +87,10 @@ COUNTERS = Derivation(
 )
 HIDDEN_SESSIONS = Derivation(
     table="session",
-    columns=("hidden",),
-    values=f"SELECT s.rid, ({HIDDEN.format('s.')}) FROM session AS s",
+    key=("id",),
+    rows="FROM session AS s WHERE s.id IS NOT NULL",
+    alias="s",
+    values={"hidden": f"({HIDDEN.format('s.')})"},
     check="counters",
     what="sessions that default lists have, or leave out, against the rule",
     repair="list them by the rule",
@@ -91,14 +101,17 @@ _LAST_ANSWER = (
 )
 MODEL = Derivation(
     table="session",
-    columns=("provider_id", "model_id"),
-    values=(
+    key=("id",),
+    rows="FROM session AS s "
+    f"LEFT JOIN message AS a ON a.session_id = s.id AND a.seq = {_LAST_ANSWER} "
+    f"WHERE s.model_source = 'derived' AND {LIVE}",
+    alias="s",
+    values={
         # Before the first answer a caller may state a provider alone.
-        "SELECT s.rid, iif(a.rid IS NULL, s.provider_id, a.provider_id), a.model_id "
-        "FROM session AS s "
-        f"LEFT JOIN message AS a ON a.session_id = s.id AND a.seq = {_LAST_ANSWER} "
-        f"WHERE s.model_source = 'derived' AND {LIVE}"
-    ),
+        "provider_id": "CASE WHEN a.seq IS NULL THEN s.provider_id "
+        "ELSE a.provider_id END",
+        "model_id": "a.model_id",
+    },
     check="counters",
     what="sessions whose model is not that of their last answer",
     repair="take that of the answer",
@@ -106,26 +119,25 @@ MODEL = Derivation(
 #: A session that has a relation and no parent was detached, and keeps its root.
 ROOT = Derivation(
     table="session",
-    columns=("root_id",),
-    values=(
-        "SELECT s.rid, p.root_id FROM session AS s JOIN session AS p "
-        "ON p.id = s.parent_id "
-        "WHERE s.time_deleted IS NULL AND p.time_deleted IS NULL "
-        "UNION ALL SELECT s.rid, s.id FROM session AS s "
-        "WHERE s.parent_id IS NULL AND s.relation IS NULL AND s.time_deleted IS NULL"
-    ),
+    key=("id",),
+    rows="FROM session AS s LEFT JOIN session AS p ON p.id = s.parent_id "
+    "WHERE s.time_deleted IS NULL AND (p.id IS NOT NULL AND p.time_deleted IS NULL "
+    "OR s.parent_id IS NULL AND s.relation IS NULL)",
+    alias="s",
+    values={"root_id": "coalesce(p.root_id, s.id)"},
     check="tree",
     what="sessions whose root is not that of their parent",
     repair="take that of the parent",
 )
 #: In this order, a look into an index for each message, and not for each of its parts.
-_PARTS_OF_MESSAGES = (
-    "message AS m CROSS JOIN part AS p ON p.session_id = m.session_id AND p.seq = m.seq"
-)
+_PARTS_OF_MESSAGES = "FROM message AS m CROSS JOIN part AS p"
+_OF_MESSAGE = "p.session_id = m.session_id AND p.seq = m.seq"
 PART_INHERITED = Derivation(
     table="part",
-    columns=("inherited",),
-    values=(f"SELECT p.rid, m.inherited FROM {_PARTS_OF_MESSAGES}"),
+    key=("session_id", "seq", "idx"),
+    rows=f"{_PARTS_OF_MESSAGES} WHERE {_OF_MESSAGE}",
+    alias="p",
+    values={"inherited": "m.inherited"},
     check="ownership",
     what="parts that do not agree with their message about being inherited",
     repair="follow the message",
@@ -136,12 +148,14 @@ _FINAL = "m.time_completed IS NOT NULL OR p.status IN ('completed', 'error')"
 #: Of an open message another program may write on: then its import decides.
 PART_INDEXED = Derivation(
     table="part",
-    columns=("indexed",),
-    values=(
-        f"SELECT p.rid, CASE WHEN m.inherited = 1 OR NOT ({_SEARCHABLE}) THEN 0 "
-        f"WHEN {_FINAL} THEN 1 ELSE p.indexed IN (1) END FROM {_PARTS_OF_MESSAGES} "
-        f"CROSS JOIN session AS s ON s.id = m.session_id WHERE {LIVE}"
-    ),
+    key=("session_id", "seq", "idx"),
+    rows=f"{_PARTS_OF_MESSAGES} CROSS JOIN session AS s "
+    f"WHERE {_OF_MESSAGE} AND s.id = m.session_id AND {LIVE}",
+    alias="p",
+    values={
+        "indexed": f"CASE WHEN m.inherited = 1 OR NOT ({_SEARCHABLE}) THEN 0 "
+        f"WHEN {_FINAL} OR p.indexed = 1 THEN 1 ELSE 0 END"
+    },
     check="search",
     what="parts that are in the search index, or are not, against the rule",
     repair="index them by the rule",

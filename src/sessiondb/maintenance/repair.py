@@ -173,19 +173,14 @@ class _RepairRun:
         Again until nothing differs: the root of a session follows from the root of its
         parent, which may be wrong as well.
         """
-        table = derivation.table
-        columns = ", ".join(f"{name} = ?" for name in derivation.columns)
-        owner = _OWNERS.get(table)
+        columns = ", ".join(f"{name} = ?" for name in derivation.values)
+        is_row = " AND ".join(f"{name} = ?" for name in derivation.key)
+        update = f"UPDATE {derivation.table} SET {columns} WHERE {is_row}"
+        length = len(derivation.key)
         while wrong := self.rows(derivation.wrong):
-            for rid, *values in wrong:
-                if owner is not None:
-                    sql = f"SELECT {owner} FROM {table} WHERE rid = ?"
-                    self.touched.update(self.column(sql, rid))
-                self.rows(f"UPDATE {table} SET {columns} WHERE rid = ?", *values, rid)
-
-
-#: The column of a table that names the session of a row.
-_OWNERS = {"session": "id", "part": "session_id"}
+            for row in wrong:
+                self.touched.add(row[0])
+                self.rows(update, *row[length:], *row[:length])
 
 
 def _repair_search(run: _RepairRun) -> None:
@@ -291,11 +286,13 @@ def _forget_imports(run: _RepairRun) -> None:
         "UNION SELECT source, source_id FROM tombstone"
     )
     names_here = set(run.rows(names))
-    for rid, source, path in run.rows("SELECT rid, source, path FROM import_ledger"):
+    for source, path in run.rows("SELECT source, path FROM import_ledger"):
         # A source id may contain a "#", so any of them may be the separator.
         ends = [path[index + 1 :] for index, char in enumerate(path) if char == "#"]
         if ends and not any((source, end) in names_here for end in ends):
-            run.rows("DELETE FROM import_ledger WHERE rid = ?", rid)
+            run.rows(
+                "DELETE FROM import_ledger WHERE source = ? AND path = ?", source, path
+            )
 
 
 def _repair_families(run: _RepairRun) -> None:
@@ -341,7 +338,9 @@ def _remove_blobs(run: _RepairRun) -> None:
 
 def _restore_names(run: _RepairRun, used: str) -> None:
     """Name blobs whose name was changed by their hash, if something refers to that."""
-    lost = set(run.column(f"SELECT * FROM ({used}) EXCEPT SELECT hash FROM blob"))
+    lost = set(
+        run.column(f"SELECT * FROM ({used}) AS used EXCEPT SELECT hash FROM blob")
+    )
     if not lost:
         return
 
@@ -425,10 +424,14 @@ def _repair_ownership(run: _RepairRun) -> None:
 def _repair_parts(run: _RepairRun) -> None:
     """Make parts agree with their messages, and with the rule of the search index."""
     run.derive(PART_INHERITED)
-    for rid, indexed in run.rows(PART_INDEXED.wrong):
+    for session_id, seq, idx, indexed in run.rows(PART_INDEXED.wrong):
+        run.touched.add(session_id)
         # Both are made again for a part that belongs into the index.
-        cleared = "UPDATE part SET indexed = 0, words = NULL WHERE rid = ?"
-        run.touch(f"{cleared} RETURNING session_id", rid)
+        ((rid,),) = run.rows(
+            "UPDATE part SET indexed = 0, words = NULL "
+            "WHERE session_id = ? AND seq = ? AND idx = ? RETURNING rid",
+            session_id, seq, idx,
+        )  # fmt: skip
         # The end of the transaction marks and indexes them, like those of any write.
         if indexed:
             run.tx.to_index.append(rid)

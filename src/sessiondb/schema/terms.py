@@ -7,12 +7,14 @@ from __future__ import annotations
 #: follows from would be written at every append: the count of messages changes, and
 #: what follows from it nearly never does.
 ARCHIVED, SUBAGENT, EMPTY, INVISIBLE = 1, 2, 4, 8
-HIDDEN = (
-    f"{ARCHIVED} * ({{0}}time_archived IS NOT NULL) "
-    f"+ {SUBAGENT} * ({{0}}relation IS 'subagent') "
-    f"+ {EMPTY} * ({{0}}message_count <= 0) "
-    f"+ {INVISIBLE} * ({{0}}time_deleted IS NOT NULL "
-    "OR {0}time_importing IS NOT NULL)"
+HIDDEN = " + ".join(
+    f"CASE WHEN {condition} THEN {reason} ELSE 0 END"
+    for reason, condition in (
+        (ARCHIVED, "{0}time_archived IS NOT NULL"),
+        (SUBAGENT, "{0}relation = 'subagent'"),
+        (EMPTY, "{0}message_count <= 0"),
+        (INVISIBLE, "{0}time_deleted IS NOT NULL OR {0}time_importing IS NOT NULL"),
+    )
 )
 #: Which leases have a living holder at ``:now``. A holder renews its lease every third
 #: of ttl, so it never expires later than in ttl, unless the clock was set back; twice

@@ -13,7 +13,7 @@ from pathlib import Path
 from sessiondb.engine.shipped import read_texts
 from sessiondb.engine.sqlite import search_tables, usage_tables, views
 from sessiondb.patterns import late_pattern
-from sessiondb.schema.terms import HIDDEN
+from sessiondb.schema.terms import ARCHIVED, EMPTY, INVISIBLE, SUBAGENT
 
 #: The CREATE statements of tables and indexes, by name.
 TABLES = Path(__file__).with_name("tables.sql")
@@ -33,7 +33,13 @@ _DELETED = (
     f"VALUES (max({_NEWEST_CHANGE}, old.change) + 1, old.id, old.revision + 1, "
     "old.last_seq); END"
 )
-_IS_HIDDEN = HIDDEN.format("new.")
+#: `terms.HIDDEN`, as the triggers of all files spell it.
+_IS_HIDDEN = (
+    f"{ARCHIVED} * (new.time_archived IS NOT NULL) "
+    f"+ {SUBAGENT} * (new.relation IS 'subagent') "
+    f"+ {EMPTY} * (new.message_count <= 0) "
+    f"+ {INVISIBLE} * (new.time_deleted IS NOT NULL OR new.time_importing IS NOT NULL)"
+)
 _SET_HIDDEN = f"UPDATE session SET hidden = {_IS_HIDDEN} WHERE rid = new.rid;"
 _HIDDEN = (
     f"CREATE TRIGGER session_hidden_insert AFTER INSERT ON session "
