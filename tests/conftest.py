@@ -6,13 +6,14 @@ import gc
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from itertools import count
 from pathlib import Path
 
 import pytest
 import surroundings  # the first of ours: where bytecode and temporary files are
 from audit import audited  # noqa: F401  a fixture
+from backends import BACKENDS, VARIABLE, Backend, Place, SQLite
 from hypothesis import settings
 
 from sessiondb import Store
@@ -73,33 +74,60 @@ def empty(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--backend",
+        default=os.environ.get(VARIABLE, SQLite.name),
+        help="engines that the tests of the contract run on, separated by commas",
+    )
+
+
 @pytest.fixture(scope="session")
-def _databases(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    folder = tmp_path_factory.mktemp("databases")
-    return (folder / str(number) / "sessions.db" for number in count())
+def backend(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Backend]:
+    """The engine of a test's databases; that of files unless ``--backend`` says so."""
+    kind = BACKENDS[getattr(request, "param", SQLite.name)]
+    if why := kind.missing():
+        pytest.skip(f"{kind.name}: {why}")
+    with closing(kind(tmp_path_factory.mktemp(kind.name))) as backend:
+        yield backend
+
+
+@pytest.fixture(autouse=True)
+def _databases_of_the_test(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Remove the databases that a test made, unless it failed."""
+    if "backend" not in request.fixturenames:
+        yield
+        return
+    backend: Backend = request.getfixturevalue("backend")
+    for needs in request.node.iter_markers("needs"):
+        fact, why = needs.args
+        if not getattr(backend, fact):
+            pytest.skip(why)
+    places, failed = backend.places, request.session.testsfailed
+    yield
+    if request.session.testsfailed == failed:
+        backend.remove_places(places)
 
 
 @pytest.fixture
-def store(_databases: Iterator[Path], empty: Path) -> Iterator[Store]:
-    """A store on a file of its own, outside of `tmp_path`; no power cut is survived."""
-    # A copy: a new file takes twice the time, and waits for the disk if there is one.
-    path = next(_databases)
-    path.parent.mkdir()
-    shutil.copy(empty, path)
-    with Store.open(path, durability="normal") as opened:
+def store(backend: Backend) -> Iterator[Store]:
+    """A store on a database of its own, outside of `tmp_path`; no power cut is survived."""
+    with Store.open(backend.fresh(), durability="normal") as opened:
         yield opened
 
 
 @pytest.fixture
-def opened(tmp_path: Path, empty: Path) -> Iterator[Callable[[str], Store]]:
-    """Return a function that opens the database of a name in `tmp_path`."""
+def opened(backend: Backend) -> Iterator[Callable[[str], Store]]:
+    """Return a function that opens the database of a name, a new one at first."""
+    places: dict[str, Place] = {}
     with ExitStack() as stack:
 
         def open_(name: str) -> Store:
-            path = tmp_path / f"{name}.db"
-            if not path.exists():
-                shutil.copy(empty, path)
-            return stack.enter_context(Store.open(path, durability="normal"))
+            if name not in places:
+                places[name] = backend.fresh()
+            return stack.enter_context(Store.open(places[name], durability="normal"))
 
         yield open_
 

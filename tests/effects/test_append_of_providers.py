@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from backends import Backend
 from facades import Contract
 
 from sessiondb import (
@@ -218,7 +219,9 @@ async def test_a_result_of_a_later_call_settles_the_call(
     contract.check()
 
 
-def test_a_result_of_another_process_settles_the_call(store: Store) -> None:
+def test_a_result_of_another_process_settles_the_call(
+    store: Store, backend: Backend
+) -> None:
     session = store.create_session()
     store.append_anthropic(session, MESSAGE)
     program = (
@@ -228,7 +231,10 @@ def test_a_result_of_another_process_settles_the_call(store: Store) -> None:
         "with Store.open(sys.argv[1]) as store:\n"
         "    store.append_anthropic(sys.argv[2], {'role': 'user', 'content': [block]})\n"
     )
-    subprocess.run([sys.executable, "-c", program, store.path, session.id], check=True)
+    subprocess.run(
+        [sys.executable, "-c", program, str(backend.place_of(store)), session.id],
+        check=True,
+    )
     answer, _ = store.messages(session)
     call = answer.parts[2]
     assert (call.status, call.outcome, call.text) == ("error", "failed", "no")

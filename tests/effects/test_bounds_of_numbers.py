@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
-import sqlite3
 from collections.abc import Callable
-from contextlib import closing
 from datetime import UTC, datetime, timedelta, timezone
-from pathlib import Path
 
 import pytest
+from backends import Backend
 
 from sessiondb import InvalidInputError, PartDraft, Store, assistant, user
 from sessiondb.effects import Unit
@@ -97,24 +95,20 @@ def test_the_bounds_themselves_are_accepted(store: Store) -> None:
 
 
 def test_rows_that_overflow_break_neither_append_nor_usage_nor_check(
-    tmp_path: Path,
+    backend: Backend,
 ) -> None:
-    path = tmp_path / "sessions.db"
-    with Store.open(path, durability="normal") as store:
+    place = backend.fresh()
+    with Store.open(place, durability="normal") as store:
         session = store.create_session()
         for _ in range(2):
             store.append(
                 session, assistant("x"), cost=1.0, tokens={"input": 1}, model="m"
             )
         fork = store.fork(session)
-    with closing(sqlite3.connect(path, isolation_level=None)) as db:
-        db.execute(
-            "UPDATE message SET tokens_input = 9223372036854775807, cost = 1.7e308"
-        )
-        db.execute(
-            "UPDATE session SET tokens_input = 9223372036854775807, cost = 9e999"
-        )
-    with Store.open(path, durability="normal") as store:
+    largest = "tokens_input = 9223372036854775807"
+    backend.run(place, f"UPDATE message SET {largest}, cost = 1.7e308")
+    backend.run(place, f"UPDATE session SET {largest}, cost = ?", math.inf)
+    with Store.open(place, durability="normal") as store:
         store.append(
             session, assistant("more"), cost=1.0, tokens={"input": 5}, model="m"
         )

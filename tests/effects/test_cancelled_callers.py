@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
-from pathlib import Path
 from typing import Any
 
 import pytest
 import pytest_asyncio
-from facades import assert_intact, eventually, rows
+from backends import Backend, Place
+from facades import eventually
 
 from sessiondb import ALL, AsyncStore, Store, assistant, text, tool, user
 from sessiondb.database.connections import MAX_READERS
@@ -24,16 +24,16 @@ MOMENTS = [*(("steps", n) for n in range(16)), *(("ms", n / 4) for n in range(1,
 
 @pytest_asyncio.fixture
 async def store(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    backend: Backend, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncGenerator[AsyncStore]:
     # On a slow machine rows of deleted sessions would disappear during a test.
     monkeypatch.setattr(Core, "reap_soon", lambda *_: None)
     async with AsyncStore.open(
-        tmp_path / "s.db", durability="normal", source="tests"
+        backend.fresh(), durability="normal", source="tests"
     ) as opened:
         await opened.create_session(id="s", directory="/tmp")
         yield opened
-    assert_intact(opened.path)
+    backend.assert_intact(opened)
 
 
 async def cancelled(work: Coroutine[Any, Any, Any], moment: tuple[str, float]) -> bool:
@@ -51,6 +51,7 @@ async def cancelled(work: Coroutine[Any, Any, Any], moment: tuple[str, float]) -
 
 async def test_a_cancelled_unit_is_complete_or_absent_and_can_be_committed_again(
     store: AsyncStore,
+    backend: Backend,
 ) -> None:
     ended = set()
     for number, moment in enumerate(MOMENTS):
@@ -69,7 +70,7 @@ async def test_a_cancelled_unit_is_complete_or_absent_and_can_be_committed_again
 
         ended.add(await cancelled(block(), moment))
         sql = "SELECT last_seq, cost, message_count FROM session WHERE id = ?"
-        assert rows(store.path, sql, f"s{number}") in ([], [(2, 0.5, 2)])
+        assert backend.rows(store, sql, f"s{number}") in ([], [(2, 0.5, 2)])
         for unit in units:
             await store.commit(unit)
         found = await store.messages(f"s{number}") if units else []
@@ -119,17 +120,20 @@ VERBS: dict[str, Callable[[AsyncStore, str], Awaitable[Any]]] = {
 FACTS = """
 SELECT relation, title, leaf_seq, last_seq, message_count, cost, time_archived IS NULL,
     time_deleted IS NULL, directory, metadata,
-    (SELECT group_concat(p.seq || p.id || p.status || coalesce(p.text, '')) FROM part p
-        WHERE p.session_id = session.id),
     (SELECT count(*) FROM todo t WHERE t.session_id = session.id),
     (SELECT count(*) FROM label l WHERE l.session_id = session.id),
     (SELECT count(*) FROM prompt q WHERE q.session_id = session.id)
 FROM session WHERE id LIKE ? ORDER BY id
 """
+CALLS = """
+SELECT seq, id, status, text FROM part WHERE session_id LIKE ? AND status IS NOT NULL
+ORDER BY session_id, seq, idx
+"""
 
 
 async def test_a_cancelled_verb_is_done_once_when_it_is_repeated(
     store: AsyncStore,
+    backend: Backend,
 ) -> None:
     for verb, call in VERBS.items():
         truth: list[Any] = []
@@ -145,7 +149,7 @@ async def test_a_cancelled_verb_is_done_once_when_it_is_repeated(
                 await call(store, name)
             except LookupError:
                 assert verb == "delete"
-            found = rows(store.path, FACTS, name + "%")
+            found = [backend.rows(store, sql, f"{name}%") for sql in (FACTS, CALLS)]
             assert found == (truth or found), (verb, moment)
             truth = found
 
@@ -156,6 +160,7 @@ async def _run(work: Awaitable[Any]) -> None:
 
 async def test_a_stream_that_is_cancelled_anywhere_ends_its_message_and_its_lease(
     store: AsyncStore,
+    backend: Backend,
 ) -> None:
     moments = [*MOMENTS, *(("ms", n) for n in range(4, 16))]
     for number, moment in enumerate(moments):
@@ -178,9 +183,9 @@ async def test_a_stream_that_is_cancelled_anywhere_ends_its_message_and_its_leas
         await store.create_session(id=f"after {name}", directory="/tmp")
         sql = "SELECT count(*) FROM message WHERE session_id = ? AND time_completed IS NULL"
         await eventually(
-            lambda name=name, sql=sql: rows(store.path, sql, name) == [(0,)]
+            lambda name=name, sql=sql: backend.rows(store, sql, name) == [(0,)]
         )
-        await eventually(lambda: rows(store.path, "SELECT * FROM lease") == [])
+        await eventually(lambda: backend.rows(store, "SELECT * FROM lease") == [])
         found = await store.messages(name)
         assert was or found
         for message in found:
@@ -200,6 +205,7 @@ async def test_a_stream_that_is_cancelled_anywhere_ends_its_message_and_its_leas
 
 async def test_a_second_cancel_does_not_stop_the_end_of_a_stream(
     store: AsyncStore,
+    backend: Backend,
 ) -> None:
     said = asyncio.Event()
 
@@ -216,13 +222,14 @@ async def test_a_second_cancel_does_not_stop_the_end_of_a_stream(
         await asyncio.sleep(0)
     with pytest.raises(asyncio.CancelledError):
         await task
-    await eventually(lambda: rows(store.path, "SELECT * FROM lease") == [])
+    await eventually(lambda: backend.rows(store, "SELECT * FROM lease") == [])
     (message,) = await store.messages("s")
     assert (message.text, message.finish) == ("kept", "cancelled")
 
 
 async def test_a_lease_that_is_cancelled_anywhere_is_given_back(
     store: AsyncStore,
+    backend: Backend,
 ) -> None:
     async def hold() -> None:
         async with store.lease("s"):
@@ -230,7 +237,7 @@ async def test_a_lease_that_is_cancelled_anywhere_is_given_back(
 
     for moment in MOMENTS:
         await cancelled(hold(), moment)
-        await eventually(lambda: rows(store.path, "SELECT * FROM lease") == [])
+        await eventually(lambda: backend.rows(store, "SELECT * FROM lease") == [])
 
 
 async def test_a_cancelled_read_leaves_no_transaction_and_no_connection_behind(
@@ -256,11 +263,11 @@ async def test_a_cancelled_read_leaves_no_transaction_and_no_connection_behind(
 
 
 def test_a_loop_that_ends_with_units_on_their_way_loses_and_doubles_nothing(
-    tmp_path: Path,
+    backend: Backend,
 ) -> None:
-    with Store.open(tmp_path / "s.db") as own:
+    with Store.open(backend.fresh()) as own:
         own.create_session(id="s", directory="/tmp")
-        store = asyncio.run(_opened(own.path))
+        store = asyncio.run(_opened(backend.place_of(own)))
 
         async def leave(number: int) -> None:
             for n in range(5):
@@ -277,5 +284,5 @@ def test_a_loop_that_ends_with_units_on_their_way_loses_and_doubles_nothing(
         asyncio.run(store.close())
 
 
-async def _opened(path: Path) -> AsyncStore:
-    return await AsyncStore.open(path)
+async def _opened(place: Place) -> AsyncStore:
+    return await AsyncStore.open(place)

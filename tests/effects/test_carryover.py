@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable
-from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 import pytest
+from backends import Backend, Place
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -33,21 +31,16 @@ OTHERS: dict[str, str] = {
     "deleted": "UPDATE session SET time_deleted = :now WHERE id = :sid",
     "leased": "INSERT INTO lease (session_id, holder, ttl, time_expires) "
     "VALUES (:sid, 'elsewhere:1:0', 60000, :now + 60000)",
-    "parts": "INSERT INTO part (rid, session_id, seq, idx, id, type, time_created, "
-    "time_updated) VALUES (1000, :sid, 1, 7, 'prt_other', 'text', 1, 1)",
 }
 
 
-def as_other_process(path: Path, sql: str, session: str) -> None:
-    with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute(sql, {"sid": session, "now": now_ms()})
+def as_other_process(backend: Backend, store: Store, sql: str, session: str) -> None:
+    backend.run(store, sql, {"sid": session, "now": now_ms()})
 
 
-def row_of(path: Path, session: str) -> dict[str, Any]:
-    with closing(sqlite3.connect(path)) as connection:
-        connection.row_factory = sqlite3.Row
-        sql = "SELECT * FROM session WHERE id = ?"
-        return dict(connection.execute(sql, (session,)).fetchone())
+def row_of(backend: Backend, where: Store | Place, session: str) -> dict[str, Any]:
+    (row,) = backend.records(where, "SELECT * FROM session WHERE id = ?", session)
+    return row
 
 
 @pytest.fixture
@@ -60,76 +53,73 @@ def session(store: Store) -> str:
 
 
 def test_an_append_continues_from_the_leaf_that_another_process_set(
-    store: Store, session: str
+    store: Store, session: str, backend: Backend
 ) -> None:
-    as_other_process(store.path, OTHERS["leaf"], session)
+    as_other_process(backend, store, OTHERS["leaf"], session)
     store.append(session, assistant("after"))
     assert [message.seq for message in store.messages(session)] == [1, 4]
 
 
 def test_the_change_after_one_of_another_process_has_a_higher_number(
-    store: Store, session: str
+    store: Store, session: str, backend: Backend
 ) -> None:
-    as_other_process(store.path, OTHERS["numbers"], session)
-    before = row_of(store.path, session)["change"]
+    as_other_process(backend, store, OTHERS["numbers"], session)
+    before = row_of(backend, store, session)["change"]
     store.append(session, assistant("after"))
-    assert row_of(store.path, session)["change"] == before + 1
+    assert row_of(backend, store, session)["change"] == before + 1
 
 
-def test_a_revision_of_another_process_is_counted(store: Store, session: str) -> None:
+def test_a_revision_of_another_process_is_counted(
+    store: Store, session: str, backend: Backend
+) -> None:
     before = store.session(session).revision
-    as_other_process(store.path, OTHERS["revision"], session)
+    as_other_process(backend, store, OTHERS["revision"], session)
     with pytest.raises(ConflictError, match="is at revision"):
         store.append(session, assistant("after"), expect_revision=before)
     store.append(session, assistant("after"), expect_revision=before + 5)
     assert store.session(session).revision == before + 6
 
 
-def test_sums_of_another_process_are_added_to(store: Store, session: str) -> None:
-    as_other_process(store.path, OTHERS["sums"], session)
+def test_sums_of_another_process_are_added_to(
+    store: Store, session: str, backend: Backend
+) -> None:
+    as_other_process(backend, store, OTHERS["sums"], session)
     store.append(session, assistant("after"), cost=1.0, tokens={"input": 1})
-    row = row_of(store.path, session)
+    row = row_of(backend, store, session)
     assert (row["cost"], row["tokens_input"]) == (8.0, 10)
 
 
-def test_a_model_that_another_process_stated_stays(store: Store, session: str) -> None:
-    as_other_process(store.path, OTHERS["model"], session)
+def test_a_model_that_another_process_stated_stays(
+    store: Store, session: str, backend: Backend
+) -> None:
+    as_other_process(backend, store, OTHERS["model"], session)
     store.append(session, assistant("after"), model="other")
-    assert row_of(store.path, session)["model_id"] == "m"
+    assert row_of(backend, store, session)["model_id"] == "m"
 
 
 @pytest.mark.parametrize(
     ("done", "error"), [("deleted", NotFoundError), ("leased", LeaseHeldError)]
 )
 def test_an_append_is_refused_for_what_another_process_did(
-    store: Store, session: str, done: str, error: type[Exception]
+    store: Store, session: str, backend: Backend, done: str, error: type[Exception]
 ) -> None:
-    as_other_process(store.path, OTHERS[done], session)
+    as_other_process(backend, store, OTHERS[done], session)
     with pytest.raises(error):
         store.append(session, assistant("after"))
-    assert row_of(store.path, session)["last_seq"] == 3
-
-
-def test_no_row_number_of_another_process_is_given_out(
-    store: Store, session: str
-) -> None:
-    as_other_process(store.path, OTHERS["parts"], session)
-    store.append(session, assistant("after"))
-    with closing(sqlite3.connect(store.path)) as connection:
-        assert connection.execute("SELECT max(rid) FROM part").fetchone() == (1001,)
+    assert row_of(backend, store, session)["last_seq"] == 3
 
 
 def test_a_unit_that_fails_leaves_nothing_to_the_next(
-    store: Store, session: str
+    store: Store, session: str, backend: Backend
 ) -> None:
-    before = row_of(store.path, session)
+    before = row_of(backend, store, session)
     with pytest.raises(ConflictError), store.effects() as unit:
         unit.append(session, user("lost"), model="lost")
         unit.append(session, assistant("lost"), expect_revision=10**6, cost=50.0)
-    assert row_of(store.path, session) == before
+    assert row_of(backend, store, session) == before
 
     store.append(session, assistant("after"), cost=1.0)
-    after = row_of(store.path, session)
+    after = row_of(backend, store, session)
     assert (after["last_seq"], after["cost"]) == (4, 4.0)
     assert after["revision"] == before["revision"] + 1
 
@@ -152,17 +142,17 @@ VERBS: list[Callable[[Store, str], object]] = [
 @settings(max_examples=40, deadline=None)
 @given(steps=st.lists(st.integers(0, len(VERBS) - 1), max_size=12))
 def test_a_row_that_is_carried_over_is_the_one_that_would_be_read(
-    steps: list[int], tmp_path_factory: pytest.TempPathFactory
+    steps: list[int], backend: Backend
 ) -> None:
     def rows(*, is_forgetful: bool) -> list[dict[str, Any]]:
-        path = tmp_path_factory.mktemp("carryover") / "sessions.db"
-        with Store.open(path, durability="normal") as store:
+        place = backend.fresh()
+        with Store.open(place, durability="normal") as store:
             session = store.create_session(id="ses_one", time=1_700_000_000_000).id
             for step in steps:
                 if is_forgetful:
                     store._core.writer.connection.carryover = Carryover()
                 VERBS[step](store, session)
-        row = row_of(path, session)
+        row = row_of(backend, place, session)
         varying = {name for name in row if name.startswith("time_")} | {"project_id"}
         return [{name: row[name] for name in row.keys() - varying}]
 

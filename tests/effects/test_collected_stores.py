@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import gc
-import shutil
-import sqlite3
 import threading
 import time
 from collections.abc import Callable, Generator
-from contextlib import closing
 from pathlib import Path
 
 import pytest
-from facades import assert_intact, rows
+from backends import Backend, Place
 from lines import COMMIT_PATH, Interrupter
 from processes import run, said
 
@@ -25,29 +22,28 @@ PATIENCE = 60.0
 
 
 @pytest.fixture
-def path(tmp_path: Path, empty: Path) -> Generator[Path]:
-    path = tmp_path / "s.db"
-    shutil.copy(empty, path)
+def place(backend: Backend) -> Generator[Place]:
+    place = backend.fresh()
     gc.collect()
     # Objects made before this test are not examined on each line.
     gc.freeze()
-    yield path
+    yield place
     gc.unfreeze()
     gc.collect()
     # Nor are those of the whole run examined again after it.
     gc.freeze()
     close_collected()
-    assert_intact(path)
+    backend.assert_intact(place)
 
 
-def reading(path: Path) -> Store:
+def reading(place: Place) -> Store:
     """A store without a thread of its own."""
-    return Store.open(path, durability="normal")
+    return Store.open(place, durability="normal")
 
 
-def writing(path: Path) -> Store:
+def writing(place: Place) -> Store:
     """A store with a daemon thread, a notifier, a lease and a stream."""
-    store = Store.open(path, durability="normal")
+    store = Store.open(place, durability="normal")
     store.on_commit(lambda _: None)
     s = store.create_session(directory="/tmp")
     store.lease(s).__enter__()
@@ -57,14 +53,10 @@ def writing(path: Path) -> Store:
     return store
 
 
-def can_write(path: Path) -> bool:
+def can_write(backend: Backend, place: Place) -> bool:
     """Return whether another program gets the write lock."""
-    with closing(
-        sqlite3.connect(path, timeout=PATIENCE, isolation_level=None)
-    ) as other:
-        other.execute("BEGIN IMMEDIATE")
-        other.execute("ROLLBACK")
-    return True
+    with backend.locked(place, PATIENCE):
+        return True
 
 
 def ran(work: Callable[[], None]) -> None:
@@ -85,12 +77,12 @@ def ran(work: Callable[[], None]) -> None:
 
 
 def append_while_collecting(
-    store: Store, session: str, lines: range, opened: Callable[[Path], Store]
+    store: Store, session: str, lines: range, opened: Callable[[], Store]
 ) -> int:
     """Append, and collect an unclosed store on each of some lines; return their number."""
     cycles: list[list[object]] = []
     for _ in lines:
-        cycle: list[object] = [opened(store.path)]
+        cycle: list[object] = [opened()]
         cycle.append(cycle)
         cycles.append(cycle)
     del cycle
@@ -108,29 +100,31 @@ def append_while_collecting(
 
 @pytest.mark.parametrize(("opened", "step"), [(reading, 1), (writing, 5)])
 def test_a_store_collected_on_any_line_of_a_commit_does_no_harm(
-    path: Path, opened: Callable[[Path], Store], step: int
+    backend: Backend, place: Place, opened: Callable[[Place], Store], step: int
 ) -> None:
     appended = 0
 
     def work() -> None:
         nonlocal appended
-        with Store.open(path, durability="normal") as store:
+        with Store.open(place, durability="normal") as store:
             session = store.create_session(directory="/tmp").id
             first, count = 1, 200
             while first < count:
                 lines = range(first, first + 8 * step, step)
-                count = append_while_collecting(store, session, lines, opened)
-                assert can_write(path)
+                count = append_while_collecting(
+                    store, session, lines, lambda: opened(place)
+                )
+                assert can_write(backend, place)
                 first, appended = lines.stop, appended + 1
             assert len(store.messages(session)) == appended
 
     ran(work)
     assert appended > 1
-    assert can_write(path)
+    assert can_write(backend, place)
 
 
-def test_a_collected_store_is_closed_soon_by_its_own_thread(path: Path) -> None:
-    store = writing(path)
+def test_a_collected_store_is_closed_soon_by_its_own_thread(place: Place) -> None:
+    store = writing(place)
     core = store._core
     del store
     gc.collect()
@@ -142,10 +136,10 @@ def test_a_collected_store_is_closed_soon_by_its_own_thread(path: Path) -> None:
 
 
 def test_a_collected_store_without_a_thread_is_closed_by_the_next_use_of_any(
-    path: Path,
+    place: Place,
 ) -> None:
-    with Store.open(path) as other:
-        store = reading(path)
+    with Store.open(place) as other:
+        store = reading(place)
         core = store._core
         del store
         other.sessions()
@@ -155,31 +149,35 @@ def test_a_collected_store_without_a_thread_is_closed_by_the_next_use_of_any(
             time.sleep(0.001)
 
 
-def left(path: Path, leases: int) -> None:
+def left(backend: Backend, place: Place, leases: int) -> None:
     """Wait until only so many leases are held."""
     deadline = time.monotonic() + PATIENCE
-    while rows(path, "SELECT count(*) FROM lease") != [(leases,)]:
+    while backend.rows(place, "SELECT count(*) FROM lease") != [(leases,)]:
         assert time.monotonic() < deadline
         time.sleep(0.001)
 
 
-def test_a_block_that_is_collected_gives_its_lease_back(path: Path) -> None:
-    with Store.open(path) as store:
+def test_a_block_that_is_collected_gives_its_lease_back(
+    backend: Backend, place: Place
+) -> None:
+    with Store.open(place) as store:
         s = store.create_session(directory="/tmp")
         store.lease(s).__enter__()
         block = store.stream(s2 := store.create_session(directory="/tmp"))
         block.__enter__().text().add("kept")
         # The first lease is released in the background.
-        left(path, 1)
+        left(backend, place, 1)
         del block
-        left(path, 0)
+        left(backend, place, 0)
         assert [m.text for m in store.messages(s2)] == ["kept"]
 
 
-def test_many_unclosed_stores_on_one_file_never_stop_each_other(path: Path) -> None:
+def test_many_unclosed_stores_on_one_file_never_stop_each_other(
+    backend: Backend, place: Place
+) -> None:
     def work() -> None:
         for number in range(60):
-            store = Store.open(path, durability="normal")
+            store = Store.open(place, durability="normal")
             store.itself = store  # type: ignore[attr-defined]
             s = store.create_session(directory="/tmp")
             for _ in range(3):
@@ -191,10 +189,11 @@ def test_many_unclosed_stores_on_one_file_never_stop_each_other(path: Path) -> N
         ran(work)
     finally:
         gc.set_threshold(*threshold)
-    assert rows(path, "SELECT count(*) FROM message") == [(180,)]
-    assert can_write(path)
+    assert backend.rows(place, "SELECT count(*) FROM message") == [(180,)]
+    assert can_write(backend, place)
 
 
+@pytest.mark.needs("is_file", "damages the file")
 def test_no_connection_is_left_to_the_collector(tmp_path: Path) -> None:
     """Python 3.13 warns about those."""
     code = """

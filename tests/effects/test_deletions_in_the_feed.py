@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import sqlite3
 from collections import Counter
 from contextlib import aclosing, closing
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
+from backends import Backend
 from facades import AwaitedStore, Contract, eventually
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,10 +17,12 @@ from sessiondb import BEGINNING, Change, SessionHandle, Store, user
 from sessiondb.model import SourceSession
 
 pytestmark = pytest.mark.slow
+WITHOUT_TRIGGERS = "no trigger records what a shell deletes"
 
 
-async def since(store: AwaitedStore, cursor: str, count: int) -> list[Change]:
+async def since(contract: Contract, cursor: str, count: int) -> list[Change]:
     """Return the next *count* changes after *cursor*; assert that none follows."""
+    store = contract.store
     found: list[Change] = []
     try:
         async with (
@@ -36,26 +36,13 @@ async def since(store: AwaitedStore, cursor: str, count: int) -> list[Change]:
     except TimeoutError:
         pass
     assert len(found) == count, found
-    last = number(found[-1].cursor if found else cursor)
-    with closing(sqlite3.connect(store.inner.path)) as connection:
-        sql = "SELECT (SELECT count(*) FROM deletion WHERE change > ?) + (SELECT count(*) FROM session WHERE change > ? AND time_deleted IS NULL)"
-        assert connection.execute(sql, (last, last)).fetchone() == (0,)
+    last = found[-1].cursor if found else cursor
+    assert contract.backend.unreported(contract.place, last) == 0
     return found
-
-
-def number(cursor: str) -> int:
-    """The number that SQLite's cursors end with, to compare with the rows of the file."""
-    return 0 if cursor == BEGINNING else int(cursor[-16:], 16)
 
 
 def _timeout(count: int) -> asyncio.Timeout:
     return asyncio.timeout(5 if count else 0.05)
-
-
-def shell(path: Path, sql: str, *, foreign_keys: bool) -> None:
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        connection.execute(f"PRAGMA foreign_keys = {foreign_keys:d}")
-        connection.execute(sql)
 
 
 async def test_a_deletion_whose_rows_were_removed_before_the_first_look_is_reported_once(
@@ -67,10 +54,10 @@ async def test_a_deletion_whose_rows_were_removed_before_the_first_look_is_repor
     await contract.store.delete(session)
     await contract.store.reap()
     assert contract.rows("SELECT * FROM session") == []
-    (gone,) = await since(contract.store, start, 1)
+    (gone,) = await since(contract, start, 1)
     assert (gone.session_id, gone.deleted, gone.last_seq) == (session.id, True, 1)
     assert gone.revision > revision
-    assert await since(contract.store, gone.cursor, 0) == []
+    assert await since(contract, gone.cursor, 0) == []
 
 
 async def test_a_deletion_is_reported_once_before_and_after_its_rows_are_removed(
@@ -78,10 +65,10 @@ async def test_a_deletion_is_reported_once_before_and_after_its_rows_are_removed
 ) -> None:
     start = await contract.store.newest_change()
     await contract.store.delete(session)
-    (before,) = await since(contract.store, start, 1)
+    (before,) = await since(contract, start, 1)
     await contract.store.reap()
-    assert await since(contract.store, start, 1) == [before]
-    assert await since(contract.store, before.cursor, 0) == []
+    assert await since(contract, start, 1) == [before]
+    assert await since(contract, before.cursor, 0) == []
 
 
 async def test_a_family_is_reported_member_by_member_and_what_was_detached_is_not_deleted(
@@ -94,7 +81,7 @@ async def test_a_family_is_reported_member_by_member_and_what_was_detached_is_no
     start = await contract.store.newest_change()
     await contract.store.delete(session, keep_forks=True)
     await contract.store.reap()
-    found = await since(contract.store, start, 4)
+    found = await since(contract, start, 4)
     assert {c.session_id: c.deleted for c in found} == {
         session.id: True,
         below.id: True,
@@ -125,7 +112,7 @@ async def test_a_session_that_is_created_again_under_its_id_is_deleted_first_and
     await contract.store.reap()
     await contract.store.create_session(id="again", directory="/tmp")
     await contract.store.append("again", user("two"))
-    found = await since(contract.store, start, 2)
+    found = await since(contract, start, 2)
     assert [(c.session_id, c.deleted) for c in found] == [
         ("again", True),
         ("again", False),
@@ -157,13 +144,14 @@ async def test_a_session_removed_and_imported_again_is_deleted_under_its_old_id(
     await contract.store.reap()
     await ingest(contract.store, imported("theirs"), undelete=True)
     ((second,),) = contract.rows("SELECT id FROM session")
-    found = await since(contract.store, start, 2)
+    found = await since(contract, start, 2)
     assert [(c.session_id, c.deleted) for c in found] == [
         (first, True),
         (second, False),
     ]
 
 
+@pytest.mark.needs("has_triggers", WITHOUT_TRIGGERS)
 @pytest.mark.parametrize("foreign_keys", [False, True])
 async def test_a_delete_in_the_shell_is_reported_with_its_cascaded_sessions(
     contract: Contract, session: SessionHandle, foreign_keys: bool
@@ -171,14 +159,14 @@ async def test_a_delete_in_the_shell_is_reported_with_its_cascaded_sessions(
     await contract.store.append(session, user("Hello"))
     below = await contract.store.create_session(parent=session)
     start = await contract.store.newest_change()
-    sql = f"DELETE FROM session WHERE id = '{session.id}'"
-    shell(contract.path, sql, foreign_keys=foreign_keys)
-    found = await since(contract.store, start, 2 if foreign_keys else 1)
+    shell = contract.backend.run if foreign_keys else contract.backend.tear
+    shell(contract.place, "DELETE FROM session WHERE id = ?", session.id)
+    found = await since(contract, start, 2 if foreign_keys else 1)
     assert {c.session_id for c in found if c.deleted} == (
         {session.id, below.id} if foreign_keys else {session.id}
     )
     other = await contract.store.create_session(directory="/tmp")
-    (last,) = await since(contract.store, found[-1].cursor, 1)
+    (last,) = await since(contract, found[-1].cursor, 1)
     assert (last.session_id, last.deleted) == (other.id, False)
 
 
@@ -187,10 +175,11 @@ async def test_a_shell_that_removes_what_was_deleted_reports_nothing_again(
 ) -> None:
     start = await contract.store.newest_change()
     await contract.store.delete(session)
-    shell(contract.path, "DELETE FROM session", foreign_keys=True)
-    assert [c.deleted for c in await since(contract.store, start, 1)] == [True]
+    contract.execute("DELETE FROM session")
+    assert [c.deleted for c in await since(contract, start, 1)] == [True]
 
 
+@pytest.mark.needs("has_triggers", WITHOUT_TRIGGERS)
 async def test_more_deletions_than_one_look_takes_in_are_all_reported(
     contract: Contract,
 ) -> None:
@@ -200,12 +189,8 @@ async def test_more_deletions_than_one_look_takes_in_are_all_reported(
         async with contract.store.effects() as fx:
             for session in batch:
                 fx.delete(session.id)
-    shell(
-        contract.path,
-        f"DELETE FROM session WHERE id = '{made[600].id}'",
-        foreign_keys=True,
-    )
-    found = await since(contract.store, BEGINNING, 620)
+    contract.execute(f"DELETE FROM session WHERE id = '{made[600].id}'")
+    found = await since(contract, BEGINNING, 620)
     assert {c.session_id for c in found if not c.deleted} == {s.id for s in made[601:]}
     assert [c.cursor for c in found] == sorted({c.cursor for c in found})
 
@@ -213,8 +198,8 @@ async def test_more_deletions_than_one_look_takes_in_are_all_reported(
 class World:
     """A database that changes, and one consumer that looks now and then and keeps its cursor."""
 
-    def __init__(self, path: Path, store: Store) -> None:
-        self.path, self.store = path, store
+    def __init__(self, backend: Backend, store: Store) -> None:
+        self.backend, self.store = backend, store
         self.known: set[str] = set()
         #: Sessions whose messages a shell left behind: their ids are not free.
         self.torn: set[str] = set()
@@ -222,14 +207,9 @@ class World:
         self.gone: Counter[str] = Counter()
         self.cursor, self.made = BEGINNING, 0
 
-    def rows(self, sql: str) -> list[Any]:
-        with closing(sqlite3.connect(self.path)) as connection:
-            return [value for (value,) in connection.execute(sql)]
-
     def living(self) -> list[str]:
-        return self.rows(
-            "SELECT id FROM session WHERE time_deleted IS NULL ORDER BY id"
-        )
+        sql = "SELECT id FROM session WHERE time_deleted IS NULL ORDER BY id"
+        return [id_ for (id_,) in self.backend.rows(self.store, sql)]
 
     def step(self, name: str, which: int) -> None:
         before = self.living()
@@ -256,9 +236,9 @@ class World:
             self.store.reap()
 
     def shell(self, session: SessionHandle | None, which: int) -> None:
-        if session:
-            sql = f"DELETE FROM session WHERE id = '{session.id}'"
-            shell(self.path, sql, foreign_keys=bool(which % 2))
+        if session and self.backend.has_triggers:
+            shell = self.backend.run if which % 2 else self.backend.tear
+            shell(self.store, "DELETE FROM session WHERE id = ?", session.id)
             self.torn |= {session.id} if which % 2 == 0 else set()
 
     def again(self, _: SessionHandle | None, which: int) -> None:
@@ -268,12 +248,8 @@ class World:
             self.store.create_session(id=free[which % len(free)], directory="/tmp")
 
     def look(self, *_: object) -> None:
-        (last,) = self.rows(
-            "SELECT coalesce(max(change), 0) FROM "
-            "(SELECT change FROM session UNION ALL SELECT change FROM deletion)"
-        )
         with closing(self.store.changes(since=self.cursor, poll=0)) as feed:
-            while number(self.cursor) < last:
+            while self.backend.unreported(self.store, self.cursor):
                 change = next(feed)
                 self.cursor = change.cursor
                 if change.deleted:
@@ -291,14 +267,12 @@ _STEPS = st.tuples(
 @settings(max_examples=25, deadline=None)
 @given(steps=st.lists(_STEPS, min_size=3, max_size=16))
 def test_a_follower_that_continues_from_its_cursor_knows_the_living_sessions(
-    steps: list[tuple[str, int]],
+    backend: Backend, steps: list[tuple[str, int]]
 ) -> None:
-    with TemporaryDirectory() as folder:
-        path = Path(folder, "s.db")
-        with Store.open(path, durability="normal") as store:
-            world = World(path, store)
-            for name, which in steps:
-                world.step(name, which)
-            world.look()
-            assert world.known == set(world.living())
-            assert world.reported == world.gone
+    with Store.open(backend.fresh(), durability="normal") as store:
+        world = World(backend, store)
+        for name, which in steps:
+            world.step(name, which)
+        world.look()
+        assert world.known == set(world.living())
+        assert world.reported == world.gone

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import pytest
+from backends import Backend, Place
 from facades import Contract
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -83,8 +83,8 @@ def state(store: Store) -> dict[str, int]:
     return {session.id: session.revision for session in page}
 
 
-def made(path: Path, names: list[tuple[str, str | None]]) -> Store:
-    store = Store.open(path, durability="normal", source="tests")
+def made(place: Place, names: list[tuple[str, str | None]]) -> Store:
+    store = Store.open(place, durability="normal", source="tests")
     with store.effects() as fx:
         for name, known in names:
             session = (
@@ -101,11 +101,11 @@ def made(path: Path, names: list[tuple[str, str | None]]) -> Store:
 @settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
 @given(names=adversarial(), data=st.data())
 def test_every_verb_and_read_hits_exactly_the_session_it_is_given(
-    tmp_path_factory: pytest.TempPathFactory,
+    backend: Backend,
     names: list[tuple[str, str | None]],
     data: Any,
 ) -> None:
-    with made(tmp_path_factory.mktemp("exact") / "sessions.db", names) as store:
+    with made(backend.fresh(), names) as store:
         gone: set[str] = set()
         for _ in range(6):
             name = data.draw(st.sampled_from([name for name, _ in names]))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
+from backends import Backend
 from facades import AwaitedStore, Contract
 from processes import start
 
@@ -246,8 +246,8 @@ async def test_a_unit_of_unknown_outcome_is_recognised_by_its_message(
 WINNING = """
 import sys
 from sessiondb import ConflictError, Store, user
-path, session, revision = sys.argv[1], sys.argv[2], int(sys.argv[3])
-with Store.open(path, durability="normal") as store:
+place, session, revision = sys.argv[1], sys.argv[2], int(sys.argv[3])
+with Store.open(place, durability="normal") as store:
     sys.stdin.readline()
     try:
         with store.effects() as fx:
@@ -262,17 +262,16 @@ with Store.open(path, durability="normal") as store:
 
 @pytest.mark.slow
 def test_of_several_processes_with_one_revision_exactly_one_wins(
-    tmp_path: Path, empty: Path
+    backend: Backend,
 ) -> None:
-    path = tmp_path / "a.db"
-    path.write_bytes(empty.read_bytes())
-    with Store.open(path, durability="normal") as store:
+    place = backend.fresh()
+    with Store.open(place, durability="normal") as store:
         session = store.create_session()
     for round_ in range(3):
-        with Store.open(path, durability="normal") as store:
+        with Store.open(place, durability="normal") as store:
             read = store.session(session).revision
         names = [f"{round_}-{number}" for number in range(4)]
-        children = [start(WINNING, path, session, read, name) for name in names]
+        children = [start(WINNING, place, session, read, name) for name in names]
         for child in children:
             assert child.stdin is not None
             child.stdin.write("go\n")
@@ -280,7 +279,7 @@ def test_of_several_processes_with_one_revision_exactly_one_wins(
         said = [child.communicate(timeout=60)[0].split() for child in children]
         winners = [words[1] for words in said if words[0] == "won"]
         assert len(winners) == 1, said
-        with Store.open(path, durability="normal") as store:
+        with Store.open(place, durability="normal") as store:
             assert store.session(session).metadata == {"winner": winners[0]}
             assert store.session(session).revision == read + 1
             assert check(store) == []

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
-import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import closing
-from pathlib import Path
 
 import pytest
+from backends import Backend
 from facades import Contract, eventually
 
 from sessiondb import ConflictError, Store, user
@@ -112,7 +109,7 @@ async def test_what_expired_below_a_namespace_is_removed_and_counted(
     assert (await store.delete_expired("cache")).deleted == 0
     await age(contract, 60_000)
     assert (await store.delete_expired(("cache", "a"))).deleted == 1
-    rows = contract.rows("SELECT namespace, key FROM key_value ORDER BY rid")
+    rows = contract.rows("SELECT namespace, key FROM key_value ORDER BY namespace")
     assert rows == [
         ('["cache","a"]', "later"),
         ('["cache"]', "kept"),
@@ -154,51 +151,47 @@ async def test_reaping_removes_what_expired(contract: Contract) -> None:
 
 
 @pytest.fixture
-def expired(tmp_path: Path, empty: Path) -> Iterator[Store]:
+def expired(backend: Backend) -> Iterator[Store]:
     """A store of a session and 5,000 values of which half expired."""
-    path = tmp_path / "sessions.db"
-    shutil.copy(empty, path)
-    with closing(sqlite3.connect(path)) as connection, connection:
-        now = int(time.time() * 1000)
-        connection.executemany(
-            "INSERT INTO key_value (namespace, key, revision, ttl, time_created, "
-            "time_updated, time_expires, value) VALUES ('[\"c\"]', ?, ?, 9, 1, 1, ?, 1)",
-            [
-                (str(number), number, now + (3_600_000 if number % 2 else -1))
-                for number in range(1, 5_001)
-            ],
-        )
-    with Store.open(path, durability="normal") as store:
+    place = backend.fresh()
+    now = int(time.time() * 1000)
+    backend.run_many(
+        place,
+        "INSERT INTO key_value (namespace, key, revision, ttl, time_created, "
+        "time_updated, time_expires, value) VALUES ('[\"c\"]', ?, ?, 9, 1, 1, ?, '1')",
+        [
+            (str(number), number, now + (3_600_000 if number % 2 else -1))
+            for number in range(1, 5_001)
+        ],
+    )
+    with Store.open(place, durability="normal") as store:
         yield store
 
 
 @pytest.mark.slow
-def test_many_expired_values_are_removed_in_short_transactions(expired: Store) -> None:
+def test_many_expired_values_are_removed_in_short_transactions(
+    backend: Backend, expired: Store
+) -> None:
     session = expired.create_session(directory="/")
     expired.append(session, user("Hello"))
     # 2,500 of them, 2,000 in each at most.
     assert expired.reap() == 2
-    with closing(sqlite3.connect(expired.path)) as connection:
-        ((left,),) = connection.execute("SELECT count(*) FROM key_value").fetchall()
-    assert left == 2_500
+    assert backend.rows(expired, "SELECT count(*) FROM key_value") == [(2_500,)]
     # 5,000 expired: no value gets that revision again.
     assert expired.set_value("c", "new", 1).revision == 5_001
 
 
 @pytest.mark.slow
-def test_a_vacuum_leaves_no_expired_value(expired: Store) -> None:
+def test_a_vacuum_leaves_no_expired_value(backend: Backend, expired: Store) -> None:
     vacuum(expired)
-    with closing(sqlite3.connect(expired.path)) as connection:
-        ((left,),) = connection.execute("SELECT count(*) FROM key_value").fetchall()
-    assert left == 2_500
+    assert backend.rows(expired, "SELECT count(*) FROM key_value") == [(2_500,)]
 
 
-def test_a_store_that_only_reads_removes_nothing(tmp_path: Path, empty: Path) -> None:
-    path = tmp_path / "sessions.db"
-    shutil.copy(empty, path)
-    with Store.open(path) as store:
+def test_a_store_that_only_reads_removes_nothing(backend: Backend) -> None:
+    place = backend.fresh()
+    with Store.open(place) as store:
         store.set_value("cache", "k", 1, ttl=0.001)
-    with Store.open(path, read_only=True) as store:
+    with Store.open(place, read_only=True) as store:
         assert store.value("cache", "k") is None
         assert not store._core.has_thread
 

@@ -5,9 +5,8 @@ An interrupt inside an import would come out as another error, or be dropped.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
+from backends import Backend
 from processes import run, said
 
 pytestmark = pytest.mark.slow
@@ -58,6 +57,6 @@ PROGRAM = """
 """
 
 
-def test_no_verb_or_read_imports_in_the_main_thread(tmp_path: Path) -> None:
-    done = run(PROGRAM, tmp_path / "sessions.db")
+def test_no_verb_or_read_imports_in_the_main_thread(backend: Backend) -> None:
+    done = run(PROGRAM, backend.place())
     assert said(done).strip() == "[]"

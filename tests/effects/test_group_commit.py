@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import sqlite3
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 import pytest_asyncio
+from backends import Backend
 from facades import Contract, eventually
 
 from sessiondb import (
@@ -29,18 +28,6 @@ from sessiondb import (
     user,
 )
 from sessiondb.effects import Unit
-
-
-@contextmanager
-def locked(path: Path) -> Generator[None]:
-    """Keep every writer waiting, as another process that writes would."""
-    connection = sqlite3.connect(path, isolation_level=None)
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-    finally:
-        connection.execute("ROLLBACK")
-        connection.close()
 
 
 async def together(
@@ -73,7 +60,7 @@ async def together(
                     look(unit)
 
         await eventually(lambda: writer._serving is None)
-        with locked(contract.path):
+        with contract.locked():
             first = asyncio.ensure_future(in_the_loop(units[0]))
             await eventually(lambda: writer._serving is not None and not writer._queue)
             rest = [asyncio.ensure_future(in_the_loop(unit)) for unit in units[1:]]
@@ -124,7 +111,7 @@ async def test_bad_units_in_a_batch_do_not_affect_the_good_ones(
     bad[2].add(Failing(ZeroDivisionError("a defect")))
     bad[3].fork(session)
     bad[3].delete(session)
-    bad[3].add(Failing(sqlite3.ProgrammingError("a defect")))
+    bad[3].add(Failing(contract.backend.driver_error("a defect")))
     order = [*units[:10], bad[0], *units[10:20], bad[1], bad[2], *units[20:], bad[3]]
     ended = dict(zip(map(id, order), await together(contract, order), strict=True))
     assert [ended[id(unit)] for unit in units] == [None] * 65
@@ -217,8 +204,8 @@ async def test_a_callback_can_read_the_changes_it_is_notified_of(
     assert all(seen)
 
 
-def test_threads_share_one_history(tmp_path: Path) -> None:
-    with Store.open(tmp_path / "s.db", durability="normal") as store:
+def test_threads_share_one_history(backend: Backend) -> None:
+    with Store.open(backend.fresh(), durability="normal") as store:
         session = store.create_session()
 
         def work(name: int) -> list[int | None]:
@@ -235,13 +222,14 @@ def test_threads_share_one_history(tmp_path: Path) -> None:
         ]
 
 
+@pytest.mark.needs("is_file", "a file has several names")
 async def test_two_stores_of_one_file_share_one_writer(
     contract: Contract, tmp_path: Path
 ) -> None:
-    other_name = tmp_path / "here"
-    other_name.symlink_to(tmp_path, target_is_directory=True)
+    path, other_name = Path(contract.place), tmp_path / "here"
+    other_name.symlink_to(path.parent, target_is_directory=True)
     second = await contract.open()
-    with Store.open(other_name / contract.path.name) as third:
+    with Store.open(other_name / path.name) as third:
         writers = {
             id(s._core.writer) for s in (contract.store.inner, second.inner, third)
         }
@@ -255,12 +243,12 @@ async def test_two_stores_of_one_file_share_one_writer(
 
 
 async def test_a_sync_and_an_async_store_write_one_file_in_one_process(
-    tmp_path: Path,
+    backend: Backend,
 ) -> None:
-    path = tmp_path / "s.db"
-    with Store.open(path, durability="normal") as sync:
+    place = backend.fresh()
+    with Store.open(place, durability="normal") as sync:
         s = sync.create_session(directory="/tmp")
-        async with AsyncStore.open(path, durability="normal") as store:
+        async with AsyncStore.open(place, durability="normal") as store:
 
             def from_a_thread(number: int) -> None:
                 sync.append(s, user(f"sync {number}"))
@@ -334,9 +322,9 @@ async def test_a_number_that_was_rolled_back_is_not_given_out_again(
 
 
 async def test_a_caller_whose_loop_is_closed_does_not_affect_others(
-    tmp_path: Path,
+    backend: Backend,
 ) -> None:
-    async with AsyncStore.open(tmp_path / "s.db", durability="normal") as store:
+    async with AsyncStore.open(backend.fresh(), durability="normal") as store:
         s = await store.create_session(directory="/tmp")
         writer = store._core.writer
 
@@ -348,7 +336,7 @@ async def test_a_caller_whose_loop_is_closed_does_not_affect_others(
             task.cancel()
 
         await eventually(lambda: writer._serving is None)
-        with locked(store.path):
+        with backend.locked(store):
             await asyncio.to_thread(asyncio.run, leave())
             others = [
                 asyncio.ensure_future(store.append(s, user(str(n)))) for n in range(8)
@@ -359,9 +347,9 @@ async def test_a_caller_whose_loop_is_closed_does_not_affect_others(
 
 
 def test_an_interrupt_in_the_writing_thread_leaves_no_caller_waiting(
-    tmp_path: Path,
+    backend: Backend,
 ) -> None:
-    with Store.open(tmp_path / "s.db", durability="normal") as store:
+    with Store.open(backend.fresh(), durability="normal") as store:
         s = store.create_session(directory="/tmp")
         interrupted, neighbour = store._core.unit(), store._core.unit()
         interrupted.append(s, user("interrupted"))
@@ -381,7 +369,7 @@ def test_an_interrupt_in_the_writing_thread_leaves_no_caller_waiting(
         threads = [
             threading.Thread(target=commit(unit)) for unit in (interrupted, neighbour)
         ]
-        with locked(store.path):
+        with backend.locked(store):
             for thread in threads:
                 thread.start()
         for thread in threads:
@@ -396,11 +384,11 @@ def test_an_interrupt_in_the_writing_thread_leaves_no_caller_waiting(
         assert [message.text for message in store.messages(s)] == ["neighbour"]
 
 
-async def test_no_loop_waits_for_the_database(tmp_path: Path) -> None:
-    async with AsyncStore.open(tmp_path / "s.db", durability="normal") as store:
+async def test_no_loop_waits_for_the_database(backend: Backend) -> None:
+    async with AsyncStore.open(backend.fresh(), durability="normal") as store:
         s = await store.create_session(directory="/tmp")
         loop = asyncio.get_running_loop()
-        with locked(store.path):
+        with backend.locked(store):
             waiting = asyncio.ensure_future(store.append(s, user("later")))
             slowest = 0.0
             for _ in range(50):
@@ -417,7 +405,7 @@ async def test_a_writer_that_cannot_get_the_lock_in_time_raises_busy(
     contract: Contract, session: SessionHandle
 ) -> None:
     hasty = await contract.open(busy_timeout=0.05)
-    with locked(contract.path), pytest.raises(BusyError) as busy:
+    with contract.locked(), pytest.raises(BusyError) as busy:
         await hasty.append(session, user("later"))
     assert (busy.value.exit_code, busy.value.retryable) == (5, True)
     await hasty.append(session, user("later"))

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import signal
-import sqlite3
 import time
-from contextlib import closing
-from pathlib import Path
-from typing import Any
 
 import pytest
+from backends import Backend
 from facades import Contract
 from processes import run, start
 
@@ -179,19 +176,19 @@ for number in range(10**6):
 
 @pytest.mark.slow
 def test_a_process_that_is_killed_leaves_one_session_or_the_other(
-    tmp_path: Path,
+    backend: Backend,
 ) -> None:
-    path = tmp_path / "a.db"
-    with Store.open(path, durability="normal") as store:
+    place = backend.fresh()
+    with Store.open(place, durability="normal") as store:
         filled(store, 20_000)
     for pause in (0.05, 0.3, 0.6, 1.0):
-        child = start(REPLACING, path)
+        child = start(REPLACING, place)
         assert child.stdout is not None
         assert child.stdout.readline() == "ready\n"
         time.sleep(pause)
         child.send_signal(signal.SIGKILL)
         child.communicate()
-        with Store.open(path, durability="normal") as store:
+        with Store.open(place, durability="normal") as store:
             texts = [m.text or "" for m in store.messages("long")]
             assert len(texts) in (2_000, 20_000)
             assert len({text.split()[1] for text in texts}) in (1, 20_000)
@@ -212,20 +209,19 @@ with Store.open(sys.argv[1], durability="normal") as store:
 
 
 @pytest.mark.slow
-def test_two_processes_use_one_id_again_and_again(tmp_path: Path, empty: Path) -> None:
-    path = tmp_path / "a.db"
-    path.write_bytes(empty.read_bytes())
-    children = [start(CREATING, path, name) for name in ("one", "two")]
+def test_two_processes_use_one_id_again_and_again(backend: Backend) -> None:
+    place = backend.fresh()
+    children = [start(CREATING, place, name) for name in ("one", "two")]
     for child in children:
         _, errors = child.communicate(timeout=60)
         assert child.returncode == 0, errors
-    with Store.open(path, durability="normal") as store:
+    with Store.open(place, durability="normal") as store:
         assert len(store.messages("mine")) == 1
         assert check(store) == []
 
 
 def test_another_process_finds_the_new_session_at_once(
-    tmp_path: Path, store: Store
+    store: Store, backend: Backend
 ) -> None:
     store.create_session(id="thread-1")
     store.append("thread-1", user("old"))
@@ -237,9 +233,7 @@ def test_another_process_finds_the_new_session_at_once(
         store.create_session(id="thread-1")
         store.append("thread-1", user("new"))
     """
-    done = run(code, store.path)
+    done = run(code, backend.place_of(store))
     assert done.returncode == 0, done.stderr
     assert [m.text for m in store.messages("thread-1")] == ["new"]
-    with closing(sqlite3.connect(store.path)) as db:
-        found: list[tuple[Any, ...]] = db.execute("SELECT text FROM part").fetchall()
-    assert found == [("new",)]
+    assert backend.rows(store, "SELECT text FROM part") == [("new",)]

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
+from backends import Backend
 from click.testing import CliRunner, Result
 from facades import Contract
 
@@ -29,9 +28,10 @@ from sessiondb.cli.app import app
 LARGE = 2_000
 
 
-def remove(path: Path, where: str = "1") -> None:
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        connection.execute(f"DELETE FROM blob WHERE {where}")
+#: The blob of the message at a seq.
+OF_MESSAGE = (
+    " WHERE hash = (SELECT text_blob FROM part WHERE session_id = ? AND seq = ?)"
+)
 
 
 READS: dict[str, Callable[[Any, SessionHandle], Any]] = {
@@ -60,7 +60,7 @@ async def test_a_value_that_is_gone_is_named_by_session_message_and_part(
 ) -> None:
     await contract.store.append(session, user("small"))
     await contract.store.append(session, assistant("small", part))
-    remove(contract.path)
+    contract.backend.tear(contract.place, "DELETE FROM blob")
     with pytest.raises(CorruptionError) as caught:
         await READS[read](contract.store, session)
     found = str(caught.value)
@@ -74,7 +74,7 @@ async def test_the_data_of_a_message_and_a_diff_are_named_too(
     await contract.store.append(session, user("small", more="m" * LARGE))
     other = await contract.store.create_session()
     await contract.store.set_diffs(other, [FileDiff("a.py", before=b"d" * LARGE)])
-    remove(contract.path)
+    contract.backend.tear(contract.place, "DELETE FROM blob")
     with pytest.raises(CorruptionError, match=f"message 1 of session {session.id}"):
         await contract.store.messages(session)
     with pytest.raises(CorruptionError, match=f"message 1 of session {session.id}"):
@@ -92,7 +92,7 @@ async def test_the_result_of_a_call_in_a_record_of_its_own_is_named(
         session, assistant(tool("t", {}, call_id="c", output="1"))
     )
     await store.append(session, user(tool_result("c", "x" * LARGE)))
-    remove(contract.path)
+    contract.backend.tear(contract.place, "DELETE FROM blob")
     with pytest.raises(CorruptionError, match=f"message 2 of session {session.id}"):
         await store.message(session, call)
 
@@ -102,7 +102,9 @@ async def test_a_walk_yields_what_comes_before(
 ) -> None:
     for letter in "abc":
         await contract.store.append(session, user(letter * LARGE))
-    remove(contract.path, "CAST(data AS TEXT) LIKE 'c%'")
+    contract.backend.tear(
+        contract.place, "DELETE FROM blob" + OF_MESSAGE, session.id, 3
+    )
     found = contract.store.inner.walk(session, page=1)
     with pytest.raises(CorruptionError, match="message 3"):
         if contract.kind == "sync":
@@ -113,18 +115,18 @@ async def test_a_walk_yields_what_comes_before(
 
 @pytest.fixture
 def torn(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    backend: Backend, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[SessionHandle, SessionHandle]:
     """A session of which a value is missing, and an intact one."""
-    path = tmp_path / "sessions.db"
-    with Store.open(path) as store:
+    place = backend.fresh()
+    with Store.open(place) as store:
         intact = store.create_session(title="Whole", directory=str(tmp_path))
         store.append(intact, user("w" * LARGE))
         session = store.create_session(title="Torn", directory=str(tmp_path))
         store.append(session, user("before " + "t" * LARGE))
         store.append(session, assistant("after"))
-    remove(path, "CAST(data AS TEXT) LIKE 'before%'")
-    monkeypatch.setenv("SESSIONDB_PATH", str(path))
+    backend.tear(place, "DELETE FROM blob" + OF_MESSAGE, session.id, 1)
+    monkeypatch.setenv("SESSIONDB_PATH", str(place))
     monkeypatch.chdir(tmp_path)
     return session, intact
 

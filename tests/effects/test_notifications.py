@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from backends import Backend, Place
 from facades import AwaitedStore, Contract, eventually
 from peers import Connection, ran
 
@@ -92,7 +93,7 @@ async def test_callbacks_run_in_the_order_of_commits_until_they_end(
 ) -> None:
     notified: list[Change] = []
     end = contract.store.on_commit(notified.extend)
-    with Store.open(contract.path, durability="normal") as other:
+    with Store.open(contract.place, durability="normal") as other:
         mine = [contract.store.append(session, user("x")) for _ in range(20)]
         theirs = [
             asyncio.to_thread(other.append, session.id, user("y")) for _ in range(20)
@@ -174,9 +175,9 @@ async def following(
 
 @pytest.mark.parametrize("make", [asyncio.Event, threading.Event])
 async def test_an_event_ends_the_changes_of_an_async_store(
-    make: Any, tmp_path: Path
+    make: Any, backend: Backend
 ) -> None:
-    async with AsyncStore.open(tmp_path / "s.db", durability="normal") as store:
+    async with AsyncStore.open(backend.fresh(), durability="normal") as store:
         # Only an event of asyncio is noticed between two polls.
         stop, poll = make(), 3600 if make is asyncio.Event else 0.01
         await store.create_session()
@@ -188,8 +189,8 @@ async def test_an_event_ends_the_changes_of_an_async_store(
         assert [change async for change in store.changes(stop=stop)] == []
 
 
-def append_three(_: Connection, path: Path, session: str) -> None:
-    with Store.open(path, durability="normal") as store:
+def append_three(_: Connection, place: Place, session: str) -> None:
+    with Store.open(place, durability="normal") as store:
         for n in range(3):
             store.append(session, user(f"from elsewhere {n}"))
 
@@ -200,7 +201,7 @@ async def test_changes_of_another_process_are_found(
 ) -> None:
     start = await contract.store.newest_change()
     async with following(contract.store, since=start) as found:
-        ran(append_three, contract.path, session.id)
+        ran(append_three, contract.place, session.id)
         await eventually(lambda: found and found[-1].last_seq == 3)
     assert found[0].cursor > start
     assert {change.session_id for change in found} == {session.id}
@@ -318,14 +319,15 @@ async def test_changes_refuse_an_unknown_session(contract: Contract) -> None:
 
 
 async def test_a_bad_or_foreign_cursor_is_refused_with_a_hint(
-    contract: Contract, session: SessionHandle, tmp_path: Path
+    contract: Contract, session: SessionHandle
 ) -> None:
     here = await contract.store.newest_change()
-    with Store.open(tmp_path / "other.db") as other:
+    # Not a fresh one, which may be a copy of the same empty database.
+    with Store.open(contract.backend.place()) as other:
         other.create_session()
         there = other.newest_change()
     page = await contract.store.sessions(project=ALL, empty=True, limit=1)
-    ahead = f"{here[:-16]}{int(here[-16:], 16) + 1:016x}"
+    ahead = contract.backend.ahead_of(here)
     for cursor, why in (
         ("", "not a cursor of changes: ''"),
         ("now", "not a cursor of changes"),
@@ -353,6 +355,7 @@ async def test_callbacks_and_followers_get_the_same_cursors(
     assert await contract.store.newest_change() == notified[-1].cursor
 
 
+@pytest.mark.needs("is_file", "a backup is a file")
 async def test_a_cursor_outlives_a_restored_copy_of_its_database(
     contract: Contract, session: SessionHandle, tmp_path: Path
 ) -> None:
@@ -364,8 +367,8 @@ async def test_a_cursor_outlives_a_restored_copy_of_its_database(
             assert next(feed).session_id == session.id
 
 
-async def test_a_store_closes_while_changes_are_read(tmp_path: Path) -> None:
-    async with AsyncStore.open(tmp_path / "s.db") as store:
+async def test_a_store_closes_while_changes_are_read(backend: Backend) -> None:
+    async with AsyncStore.open(backend.fresh()) as store:
         task = asyncio.ensure_future(anext(store.changes(poll=0.01)))
         await asyncio.sleep(0.05)
     with pytest.raises(StoreClosedError):

@@ -24,7 +24,7 @@ from sessiondb import (
     user,
 )
 from sessiondb.effects import Unit
-from sessiondb.engine.default import ENGINE
+from sessiondb.schema.tables import metadata
 
 pytestmark = pytest.mark.slow
 
@@ -84,10 +84,7 @@ BAD: list[tuple[str, type[SessionDBError], Callable[[Unit, SessionHandle], objec
 
 
 def everything(contract: Contract) -> dict[str, list[Any]]:
-    tables = contract.rows(
-        "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE '%_search%'"
-    )
-    return {name: contract.rows(f"SELECT * FROM {name}") for (name,) in tables}
+    return {name: contract.rows(f"SELECT * FROM {name}") for name in metadata.tables}
 
 
 async def test_a_unit_of_every_verb_is_written_completely(
@@ -112,7 +109,7 @@ async def test_a_failure_at_any_position_writes_nothing_and_is_named(
 ) -> None:
     await contract.store.append(session, user("Hello"))
     verb, kind, queue = BAD[bad]
-    length = len(story(Unit(ENGINE, "", lambda _: None), session))  # type: ignore[arg-type, return-value]
+    length = len(story(contract.store.unit(), session))
     before = everything(contract)
     for position in range(length):
         with pytest.raises(kind) as failed:

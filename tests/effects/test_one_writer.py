@@ -7,10 +7,10 @@ import os
 import signal
 import time
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
+from backends import Place
 from facades import Contract, eventually
 from peers import Connection, other
 
@@ -55,10 +55,10 @@ async def test_an_expected_revision_is_checked(
 
 
 def append_in_turn(
-    pipe: Connection, path: Path, session: str, name: str, times: int
+    pipe: Connection, place: Place, session: str, name: str, times: int
 ) -> None:
     """Append only after the messages read, as an agent does between two answers."""
-    with Store.open(path, durability="normal", source=name) as store:
+    with Store.open(place, durability="normal", source=name) as store:
         pipe.recv()
         conflicts = done = 0
         while done < times:
@@ -75,7 +75,7 @@ async def test_two_processes_never_interleave_what_they_expect(
     contract: Contract,
 ) -> None:
     session = await contract.store.create_session(directory="/tmp")
-    args = (contract.path, session.id)
+    args = (contract.place, session.id)
     with (
         other(append_in_turn, *args, "ada", 15) as ada,
         other(append_in_turn, *args, "bob", 15) as bob,
@@ -153,8 +153,8 @@ async def test_a_lease_renews_itself(
         assert held.lost is None
 
 
-def hold(pipe: Connection, path: Path, session: str, ttl: float) -> None:
-    with Store.open(path, durability="normal") as store, store.lease(session, ttl=ttl):
+def hold(pipe: Connection, place: Place, session: str, ttl: float) -> None:
+    with Store.open(place, durability="normal") as store, store.lease(session, ttl=ttl):
         pipe.send("held")
         pipe.recv()
 
@@ -162,7 +162,7 @@ def hold(pipe: Connection, path: Path, session: str, ttl: float) -> None:
 async def test_a_lease_of_a_dead_process_is_taken_over_when_it_expires(
     contract: Contract, session: SessionHandle
 ) -> None:
-    with other(hold, contract.path, session.id, 0.5) as holder:
+    with other(hold, contract.place, session.id, 0.5) as holder:
         holder.hear()
         holder.kill()
     (expires,) = contract.rows("SELECT time_expires FROM lease")[0]
@@ -179,9 +179,9 @@ async def test_a_lease_of_a_dead_process_is_taken_over_when_it_expires(
     assert expires <= taken < expires + 2_000
 
 
-def write_on(pipe: Connection, path: Path, session: str) -> None:
+def write_on(pipe: Connection, place: Place, session: str) -> None:
     """Stream until signalled to end; report how it ended."""
-    with Store.open(path, durability="normal") as store:
+    with Store.open(place, durability="normal") as store:
         try:
             with store.stream(session, ttl=0.2) as out:
                 said = out.text()
@@ -200,7 +200,7 @@ def write_on(pipe: Connection, path: Path, session: str) -> None:
 async def test_a_stopped_holder_that_lost_its_lease_writes_nothing_more(
     contract: Contract, session: SessionHandle
 ) -> None:
-    with other(write_on, contract.path, session.id) as writer:
+    with other(write_on, contract.place, session.id) as writer:
         pid = writer.hear()
         os.kill(pid, signal.SIGSTOP)
         await asyncio.sleep(0.25)
@@ -232,7 +232,7 @@ async def test_a_dead_holder_never_blocks_for_longer_than_twice_its_ttl_whatever
     contract: Contract, session: SessionHandle, kept: str
 ) -> None:
     await contract.store.append(session, assistant(tool("t")))
-    with other(hold, contract.path, session.id, 30) as holder:
+    with other(hold, contract.place, session.id, 30) as holder:
         holder.hear()
         holder.kill()
     # As if the clock had been set back by a second, which must not affect a living holder.
@@ -292,7 +292,7 @@ async def test_no_other_process_writes_messages_under_a_lease(
         "SELECT leaf_seq, last_seq, revision, (SELECT count(*) FROM part) FROM session"
     )
     before = contract.rows(sql)
-    with other(hold, contract.path, session.id, 30) as holder:
+    with other(hold, contract.place, session.id, 30) as holder:
         holder.hear()
         ((name,),) = contract.rows("SELECT holder FROM lease")
         for write in MESSAGES.values():
@@ -310,7 +310,7 @@ async def test_a_unit_refused_under_a_lease_commits_once_the_lease_is_released(
 ) -> None:
     unit = contract.store.unit()
     unit.append(session, user("I waited"))
-    with other(hold, contract.path, session.id, 30) as holder:
+    with other(hold, contract.place, session.id, 30) as holder:
         holder.hear()
         with pytest.raises(LeaseHeldError) as refused:
             await contract.store.commit(unit)
@@ -331,9 +331,9 @@ async def test_every_store_of_the_process_that_has_the_lease_may_write(
     assert len(await contract.store.messages(session)) == 2
 
 
-def append_under_a_lease(pipe: Connection, path: Path, session: str) -> None:
+def append_under_a_lease(pipe: Connection, place: Place, session: str) -> None:
     """Append under a lease until signalled to end; report how it ended."""
-    with Store.open(path, durability="normal") as store, store.lease(session, ttl=0.2):
+    with Store.open(place, durability="normal") as store, store.lease(session, ttl=0.2):
         store.append(session, user("mine"))
         pipe.send(os.getpid())
         pipe.recv()
@@ -348,7 +348,7 @@ def append_under_a_lease(pipe: Connection, path: Path, session: str) -> None:
 async def test_a_holder_that_was_stopped_does_not_append_behind_the_one_that_took_over(
     contract: Contract, session: SessionHandle
 ) -> None:
-    with other(append_under_a_lease, contract.path, session.id) as first:
+    with other(append_under_a_lease, contract.place, session.id) as first:
         pid = first.hear()
         os.kill(pid, signal.SIGSTOP)
         await asyncio.sleep(0.25)

@@ -6,6 +6,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from backends import Backend, Place
 from facades import Contract
 from peers import Connection, other
 
@@ -161,9 +162,9 @@ async def test_a_name_is_an_id_and_a_session_id_of_another_name_is_a_conflict(
         await contract.store.open_session("two", id="mine")
 
 
-def open_many(pipe: Connection, path: Path) -> None:
+def open_many(pipe: Connection, place: Place) -> None:
     """Open twenty names and write to each, as fast as another process does the same."""
-    with Store.open(path, source="tests", durability="normal") as store:
+    with Store.open(place, source="tests", durability="normal") as store:
         pipe.send("ready")
         pipe.recv()
         for n in range(20):
@@ -174,10 +175,9 @@ def open_many(pipe: Connection, path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_two_processes_at_once_make_one_session(tmp_path: Path) -> None:
-    path = tmp_path / "sessions.db"
-    Store.open(path).close()
-    with other(open_many, path) as one, other(open_many, path) as two:
+def test_two_processes_at_once_make_one_session(backend: Backend) -> None:
+    place = backend.fresh()
+    with other(open_many, place) as one, other(open_many, place) as two:
         for process in (one, two):
             assert process.hear() == "ready"
         for process in (one, two):
@@ -188,13 +188,13 @@ def test_two_processes_at_once_make_one_session(tmp_path: Path) -> None:
             assert {made, made_too} == {True, False}
         one.end()
         two.end()
-    with Store.open(path) as store:
+    with Store.open(place) as store:
         page = store.sessions(project=ALL, limit=100)
         assert [s.message_count for s in page] == [2] * 20
 
 
-async def test_tasks_of_one_loop_make_one_session(tmp_path: Path) -> None:
-    async with AsyncStore.open(tmp_path / "sessions.db", source="tests") as store:
+async def test_tasks_of_one_loop_make_one_session(backend: Backend) -> None:
+    async with AsyncStore.open(backend.fresh(), source="tests") as store:
         opened = await asyncio.gather(*(store.open_session("t") for _ in range(30)))
     assert len({item.id for item in opened}) == 1
     assert sum(bool(item.created) for item in opened) == 1
@@ -238,10 +238,10 @@ async def test_the_name_of_a_fork_is_taken_until_its_session_is_deleted(
 # -- a name of a program's own is not an import -----------------------------------------
 
 
-def test_an_opened_session_counts_as_native_and_not_as_imported(tmp_path: Path) -> None:
-    with Store.open(
-        tmp_path / "sessions.db", source="tests", durability="normal"
-    ) as store:
+def test_an_opened_session_counts_as_native_and_not_as_imported(
+    backend: Backend, tmp_path: Path
+) -> None:
+    with Store.open(backend.fresh(), source="tests", durability="normal") as store:
         opened = store.open_session("t", directory=str(tmp_path))
         message = store.append(opened, assistant(tool("a", {})), open=True)
         session = store.session(opened)
@@ -260,11 +260,10 @@ def source(text: str, digest: str) -> SourceSession:
 
 
 def test_an_import_never_overwrites_a_session_that_was_opened_under_its_name(
+    backend: Backend,
     tmp_path: Path,
 ) -> None:
-    with Store.open(
-        tmp_path / "sessions.db", source="tests", durability="normal"
-    ) as store:
+    with Store.open(backend.fresh(), source="tests", durability="normal") as store:
         opened = store.open_session("t", directory=str(tmp_path))
         store.append(opened, user("ours"))
         (result,) = store.ingest([source("theirs", "1")])
@@ -272,10 +271,8 @@ def test_an_import_never_overwrites_a_session_that_was_opened_under_its_name(
         assert [m.text for m in store.messages(opened)] == ["ours"]
 
 
-def test_an_import_that_is_opened_and_continued_is_detached(tmp_path: Path) -> None:
-    with Store.open(
-        tmp_path / "sessions.db", source="tests", durability="normal"
-    ) as store:
+def test_an_import_that_is_opened_and_continued_is_detached(backend: Backend) -> None:
+    with Store.open(backend.fresh(), source="tests", durability="normal") as store:
         (imported,) = store.ingest([source("theirs", "1")])
         opened = store.open_session("t")
         assert (opened.id, opened.created) == (imported.id, False)  # type: ignore[union-attr]
@@ -284,9 +281,11 @@ def test_an_import_that_is_opened_and_continued_is_detached(tmp_path: Path) -> N
         assert store.session(opened).time_detached is not None
 
 
-def test_a_log_keeps_the_name_and_does_not_make_an_import_of_it(tmp_path: Path) -> None:
+def test_a_log_keeps_the_name_and_does_not_make_an_import_of_it(
+    backend: Backend, tmp_path: Path
+) -> None:
     jsonl = exporter("jsonl")
-    with Store.open(tmp_path / "a.db", source="tests", durability="normal") as store:
+    with Store.open(backend.fresh(), source="tests", durability="normal") as store:
         opened = store.open_session("t", directory=str(tmp_path))
         store.append(opened, user("x"))
         (document, *_) = [
@@ -305,7 +304,7 @@ def test_a_log_keeps_the_name_and_does_not_make_an_import_of_it(tmp_path: Path) 
         assert outcomes == ["deleted"], (
             "the log of the one that was removed, not of the new one"
         )
-    with Store.open(tmp_path / "b.db", source="tests", durability="normal") as store:
+    with Store.open(backend.fresh(), source="tests", durability="normal") as store:
         for found in find(path):
             assert [item.outcome for item in store.ingest(found.read())] == ["imported"]  # type: ignore[union-attr]
         again = store.open_session("t")

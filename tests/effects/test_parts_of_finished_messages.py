@@ -156,5 +156,5 @@ async def test_a_lease_protects_finished_messages_from_other_processes(
             print("held")
     """
     async with contract.store.lease(session):
-        done = run(code, contract.path, session, message)
+        done = run(code, contract.place, session, message)
     assert (done.stdout, done.stderr) == ("held\n", "")

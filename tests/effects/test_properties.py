@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import pytest
-from facades import assert_intact
+from backends import Backend
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -28,12 +26,11 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory, empty: Path) -> Iterator[Store]:
-    path = tmp_path_factory.mktemp("properties") / "s.db"
-    shutil.copy(empty, path)
-    with Store.open(path, durability="normal") as opened:
+def store(backend: Backend) -> Iterator[Store]:
+    place = backend.fresh()
+    with Store.open(place, durability="normal") as opened:
         yield opened
-    assert_intact(path)
+    backend.assert_intact(place)
 
 
 CHARACTERS = st.characters(codec=None) | st.sampled_from(

@@ -6,10 +6,10 @@ They are not a dependency, and `scripts/verify-providers` runs these tests with 
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
+from backends import Backend
 from hypothesis import HealthCheck, given, settings
 from loopback_model import Script, served
 from provider_values import anthropic_messages, chat_messages, items
@@ -159,11 +159,11 @@ TOOLS = {
 }  # fmt: skip
 
 
-def test_an_agent_on_the_sdk_of_openai_is_resumed(tmp_path: Path) -> None:
-    script = Script()
+def test_an_agent_on_the_sdk_of_openai_is_resumed(backend: Backend) -> None:
+    script, place = Script(), backend.fresh()
     with served(script) as url:
         client = openai.OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0)
-        with Store.open(tmp_path / "a.db") as store:
+        with Store.open(place) as store:
             session = store.create_session()
             store.append_openai(session, "Run the tests")
             items = store.context(session).to_openai()
@@ -174,7 +174,7 @@ def test_an_agent_on_the_sdk_of_openai_is_resumed(tmp_path: Path) -> None:
             store.append_openai(session, output | {"output": "3 passed"})
 
         # Another process continues.
-        with Store.open(tmp_path / "a.db") as store:
+        with Store.open(place) as store:
             items = store.context(session).to_openai()
             assert items[1]["encrypted_content"] == "sealed 1"
             response = client.responses.create(model="m", input=items, tools=[TOOLS])
@@ -188,12 +188,12 @@ def test_an_agent_on_the_sdk_of_openai_is_resumed(tmp_path: Path) -> None:
             assert (usage.tokens_input, usage.tokens_output) == (180, 50)
 
 
-def test_an_agent_on_the_sdk_of_anthropic_is_resumed(tmp_path: Path) -> None:
-    script = Script()
+def test_an_agent_on_the_sdk_of_anthropic_is_resumed(backend: Backend) -> None:
+    script, place = Script(), backend.fresh()
     fields = {"model": "m", "max_tokens": 100}
     with served(script) as url:
         client = anthropic.Anthropic(base_url=url, api_key="none", max_retries=0)
-        with Store.open(tmp_path / "a.db") as store:
+        with Store.open(place) as store:
             session = store.create_session()
             store.append_anthropic(session, "Run the tests", system="Be brief")
             request = store.context(session).to_anthropic()
@@ -207,7 +207,7 @@ def test_an_agent_on_the_sdk_of_anthropic_is_resumed(tmp_path: Path) -> None:
             }
             store.append_anthropic(session, {"role": "user", "content": [block]})
 
-        with Store.open(tmp_path / "a.db") as store:
+        with Store.open(place) as store:
             request = store.context(session).to_anthropic()
             assert request["messages"][1]["content"][0]["signature"] == "signed 1"
             store.append_anthropic(session, client.messages.create(**request, **fields))

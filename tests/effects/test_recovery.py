@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from pathlib import Path
 
 import pytest
+from backends import Place
 from facades import AwaitedStore, Contract, eventually
 from peers import Connection, other
 
@@ -24,9 +24,9 @@ from sessiondb import (
 pytestmark = pytest.mark.slow
 
 
-def stream_for_ever(pipe: Connection, path: Path, session: str, ttl: float) -> None:
+def stream_for_ever(pipe: Connection, place: Place, session: str, ttl: float) -> None:
     with (
-        Store.open(path, durability="normal") as store,
+        Store.open(place, durability="normal") as store,
         store.stream(session, ttl=ttl) as out,
     ):
         said, thought = out.text(), out.reasoning()
@@ -50,7 +50,7 @@ async def unfinished(store: AwaitedStore) -> list[tuple[str, int, int]]:
 async def test_a_stream_that_was_killed_is_found_and_recovered(
     contract: Contract, session: SessionHandle
 ) -> None:
-    with other(stream_for_ever, contract.path, session.id, 0.5) as writer:
+    with other(stream_for_ever, contract.place, session.id, 0.5) as writer:
         writer.hear()
         assert await unfinished(contract.store) == []
         writer.kill()
@@ -85,7 +85,7 @@ async def test_a_stream_that_was_killed_is_found_and_recovered(
 async def test_nothing_is_settled_behind_a_living_process(
     contract: Contract, session: SessionHandle
 ) -> None:
-    with other(stream_for_ever, contract.path, session.id, 0.2) as writer:
+    with other(stream_for_ever, contract.place, session.id, 0.2) as writer:
         writer.hear()
         for _ in range(12):
             await asyncio.sleep(0.05)

@@ -7,10 +7,9 @@ import threading
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
-from facades import assert_intact
+from backends import Backend
 from processes import run, said
 
 from sessiondb import AsyncStore, BusyError, Store, user
@@ -36,9 +35,10 @@ def refused(prefix: str = "") -> Generator[None]:
 
 
 def test_a_store_works_without_threads_and_starts_them_when_it_can(
-    tmp_path: Path,
+    backend: Backend,
 ) -> None:
-    with Store.open(tmp_path / "s.db", durability="normal") as store:
+    place = backend.fresh()
+    with Store.open(place, durability="normal") as store:
         with refused():
             s = store.create_session(directory="/tmp")
             other = store.create_session(directory="/tmp")
@@ -65,22 +65,24 @@ def test_a_store_works_without_threads_and_starts_them_when_it_can(
         while not (notified and store._core.service.running):
             assert time.monotonic() < deadline
             time.sleep(0.001)
-    assert_intact(tmp_path / "s.db")
+    backend.assert_intact(place)
 
 
-def test_a_store_closes_without_threads(tmp_path: Path) -> None:
+def test_a_store_closes_without_threads(backend: Backend) -> None:
+    place = backend.fresh()
     with refused():
-        with Store.open(tmp_path / "s.db") as store:
+        with Store.open(place) as store:
             s = store.create_session(directory="/tmp")
-        with Store.open(tmp_path / "s.db") as store:
+        with Store.open(place) as store:
             store.append(s, user("one"))
             assert len(store.messages(s)) == 1
 
 
 async def test_async_writes_are_committed_without_the_writers_thread(
-    tmp_path: Path,
+    backend: Backend,
 ) -> None:
-    async with AsyncStore.open(tmp_path / "s.db", durability="normal") as store:
+    place = backend.fresh()
+    async with AsyncStore.open(place, durability="normal") as store:
         with refused("sessiondb-writer"):
             s = await store.create_session(directory="/tmp")
             appended = [store.append(s, user(str(n))) for n in range(20)]
@@ -88,10 +90,10 @@ async def test_async_writes_are_committed_without_the_writers_thread(
             assert sorted(m.seq for m in made) == list(range(1, 21))
         await asyncio.wait_for(store.append(s, user("later")), PATIENCE)
         assert store._core.service.running
-    assert_intact(tmp_path / "s.db")
+    backend.assert_intact(place)
 
 
-def test_a_store_is_used_while_the_interpreter_ends(tmp_path: Path) -> None:
+def test_a_store_is_used_while_the_interpreter_ends(backend: Backend) -> None:
     """From Python 3.12 on no thread can be started then."""
     code = """
         import atexit, sys
@@ -104,4 +106,4 @@ def test_a_store_is_used_while_the_interpreter_ends(tmp_path: Path) -> None:
             store.close()
         atexit.register(last)
     """
-    assert said(run(code, tmp_path / "s.db", flags=("-X", "dev"))) == "1"
+    assert said(run(code, backend.fresh(), flags=("-X", "dev"))) == "1"

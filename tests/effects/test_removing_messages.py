@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 import subprocess
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
+from backends import Backend
 from facades import AwaitedStore, Contract
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -361,7 +360,7 @@ LEASED: dict[str, Callable[[Unit, str], Any]] = {
 @pytest.mark.slow
 @pytest.mark.parametrize("verb", LEASED)
 def test_a_lease_of_another_process_protects_the_messages(
-    store: Store, verb: str
+    store: Store, backend: Backend, verb: str
 ) -> None:
     session = store.create_session()
     store.append(session, user("x"))
@@ -372,7 +371,7 @@ def test_a_lease_of_another_process_protects_the_messages(
         print("held", flush=True)
         sys.stdin.readline()
     """
-    child = start(code, store.path, session)
+    child = start(code, backend.place_of(store), session)
     assert child.stdout is not None
     assert child.stdout.readline() == "held\n"
     with pytest.raises(LeaseHeldError), store.effects() as fx:
@@ -732,6 +731,7 @@ ERASING: dict[str, Callable[[Store, SessionHandle, Message], object]] = {
 
 
 @pytest.mark.slow
+@pytest.mark.needs("is_file", "reads the bytes of the file")
 @pytest.mark.parametrize("verb", ERASING)
 def test_after_a_vacuum_the_file_has_nothing_of_it(store: Store, verb: str) -> None:
     session = store.create_session()
@@ -775,24 +775,23 @@ with Store.open(sys.argv[1], durability="normal") as store:
 
 
 @pytest.mark.slow
-def test_two_processes_pop_each_message_once(tmp_path: Path, empty: Path) -> None:
-    path = tmp_path / "a.db"
-    shutil.copy(empty, path)
-    with Store.open(path, durability="normal") as store, store.effects() as fx:
+def test_two_processes_pop_each_message_once(backend: Backend) -> None:
+    place = backend.fresh()
+    with Store.open(place, durability="normal") as store, store.effects() as fx:
         fx.create_session(id="s")
         for number in range(200):
             fx.append("s", user(f"{number}"))
-    children = [start(POPPING, path) for _ in range(2)]
+    children = [start(POPPING, place) for _ in range(2)]
     said = [child.communicate(timeout=60) for child in children]
     assert [errors for _, errors in said] == ["", ""]
     popped = sorted(int(line) for output, _ in said for line in output.split())
     assert popped == list(range(200))
-    with Store.open(path, durability="normal") as store:
+    with Store.open(place, durability="normal") as store:
         assert check(store) == []
 
 
-async def test_tasks_pop_each_message_once(tmp_path: Path) -> None:
-    async with AsyncStore.open(tmp_path / "a.db", durability="normal") as store:
+async def test_tasks_pop_each_message_once(backend: Backend) -> None:
+    async with AsyncStore.open(backend.fresh(), durability="normal") as store:
         session = await store.create_session()
         for number in range(20):
             await store.append(session, user(f"{number}"))
@@ -815,13 +814,10 @@ OPERATIONS = st.lists(
 @settings(max_examples=40, deadline=None)
 @given(operations=OPERATIONS)
 def test_whatever_is_removed_and_replaced_the_database_is_consistent(
-    tmp_path_factory: pytest.TempPathFactory,
-    empty: Path,
+    backend: Backend,
     operations: list[tuple[str, int]],
 ) -> None:
-    path = tmp_path_factory.mktemp("any") / "a.db"
-    shutil.copy(empty, path)
-    with Store.open(path, durability="normal") as store:
+    with Store.open(backend.fresh(), durability="normal") as store:
         sessions = [store.create_session(directory="/tmp")]
         for name, number in operations:
             session = sessions[number % len(sessions)]
@@ -859,7 +855,9 @@ def test_whatever_is_removed_and_replaced_the_database_is_consistent(
         assert check(store) == []
 
 
-def test_another_process_sees_the_removal_at_once(store: Store) -> None:
+def test_another_process_sees_the_removal_at_once(
+    store: Store, backend: Backend
+) -> None:
     session = store.create_session()
     store.append(session, user("one"))
     store.append(session, user("two"))
@@ -869,7 +867,7 @@ def test_another_process_sees_the_removal_at_once(store: Store) -> None:
     with Store.open(sys.argv[1]) as store:
         store.remove(sys.argv[2], [1])
     """
-    done = run(code, store.path, session)
+    done = run(code, backend.place_of(store), session)
     assert done.returncode == 0, done.stderr
     assert [(m.seq, m.parent_seq) for m in store.messages(session)] == [(2, None)]
     store.append(session, user("three"))
@@ -878,9 +876,9 @@ def test_another_process_sees_the_removal_at_once(store: Store) -> None:
 
 
 async def test_a_neighbour_that_fails_does_not_let_a_message_be_popped_twice(
-    tmp_path: Path,
+    backend: Backend,
 ) -> None:
-    async with AsyncStore.open(tmp_path / "a.db", durability="normal") as store:
+    async with AsyncStore.open(backend.fresh(), durability="normal") as store:
         session = await store.create_session()
         for number in range(20):
             await store.append(session, user(f"{number}"))

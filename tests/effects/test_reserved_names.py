@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import msgpack
 import pytest
+from backends import Backend
 from facades import Contract
 
 from sessiondb import (
@@ -80,7 +79,7 @@ FOREIGN = (
 
 
 def test_a_foreign_record_with_such_a_key_is_kept_exactly(
-    store: Store, tmp_path: Path
+    store: Store, backend: Backend, tmp_path: Path
 ) -> None:
     session = imported_session(store, *FOREIGN)
     parts = [message.parts[0] for message in store.messages(session)]
@@ -97,7 +96,7 @@ def test_a_foreign_record_with_such_a_key_is_kept_exactly(
         if isinstance(item, Document)
     ]
     (tmp_path / "log.jsonl").write_text("".join(document.chunks))
-    with Store.open(tmp_path / "other.db", durability="normal") as other:
+    with Store.open(backend.fresh(), durability="normal") as other:
         for found in find(tmp_path / "log.jsonl"):
             list(other.ingest(found.read()))
         again = [message.parts[0] for message in other.messages(session)]
@@ -106,15 +105,14 @@ def test_a_foreign_record_with_such_a_key_is_kept_exactly(
         ]
 
 
-def test_the_file_holds_the_exact_text_under_its_name_and_others_beside_it(
+def test_the_database_holds_the_exact_text_under_its_name_and_others_beside_it(
     store: Store,
+    backend: Backend,
 ) -> None:
     session = imported_session(store, *FOREIGN[:2])
-    with closing(sqlite3.connect(store.path)) as db:
-        rows = db.execute(
-            "SELECT data FROM part WHERE session_id = ? ORDER BY seq", (session,)
-        )
-        plain, odd = (msgpack.unpackb(data) for (data,) in rows)
+    sql = "SELECT data FROM part WHERE session_id = ? ORDER BY seq"
+    rows = backend.rows(store, sql, session)
+    plain, odd = (msgpack.unpackb(data) for (data,) in rows)
     kept = {"~text_exact": "OTHER", "~~text_exact": 7, "~~~text_exact": [1], "mine": 1}
     assert plain == kept
     assert odd == {**kept, "text_exact": ODD}

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
+from backends import Backend
 from facades import AwaitedStore, Contract
 from test_one_transaction import everything, story
 
@@ -250,8 +250,8 @@ async def test_a_message_that_was_continued_is_recognised_by_its_first_draft(
     assert (again.seq, again.parts) == (m.seq, m.parts)
 
 
-def test_the_end_of_a_stream_may_be_written_again(tmp_path: Path) -> None:
-    with Store.open(tmp_path / "sessions.db", durability="normal") as store:
+def test_the_end_of_a_stream_may_be_written_again(backend: Backend) -> None:
+    with Store.open(backend.fresh(), durability="normal") as store:
         session = store.create_session()
         answer = store.append(session, assistant(text("")), open=True)
         open_part = OpenPart(session.id, answer.id, answer.parts[0].id)

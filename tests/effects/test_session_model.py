@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
+from backends import Backend
 from facades import Contract
 
 from sessiondb import (
@@ -137,9 +137,9 @@ def read(store: Store, digest: str, *models: str, stated: str | None = None) -> 
 
 
 def test_an_import_without_a_model_of_its_own_has_that_of_its_last_answer(
-    tmp_path: Path,
+    backend: Backend,
 ) -> None:
-    with Store.open(tmp_path / "sessions.db", durability="normal") as store:
+    with Store.open(backend.fresh(), durability="normal") as store:
         read(store, "1", "one", "two")
         found = store.session("s")
         assert (found.model_id, found.model_source) == ("two", "derived")
@@ -161,9 +161,9 @@ def test_an_import_without_a_model_of_its_own_has_that_of_its_last_answer(
 
 
 def test_every_real_session_with_answers_has_a_model(
-    real_store: Any, tmp_path: Path
+    real_store: Any, backend: Backend
 ) -> None:
-    with Store.open(tmp_path / "sessions.db", durability="normal") as store:
+    with Store.open(backend.fresh(), durability="normal") as store:
         for found in find(real_store("opencode-1.1.65")):
             list(store.ingest(found.read()))
         sessions = list(store.sessions(project=ALL, subagents=True))

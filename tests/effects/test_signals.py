@@ -6,10 +6,9 @@ import json
 import random
 import signal
 import time
-from pathlib import Path
 
 import pytest
-from facades import assert_intact, rows
+from backends import Backend
 from processes import start
 
 #: Appends until it is signalled to end, in the main thread, in a thread and in a loop. Says
@@ -96,9 +95,9 @@ PROGRAM = """
 
 
 @pytest.mark.slow
-def test_ctrl_c_at_any_moment_loses_and_hangs_nothing(tmp_path: Path) -> None:
-    path, seconds = tmp_path / "s.db", 2.0
-    process = start(PROGRAM, path, seconds)
+def test_ctrl_c_at_any_moment_loses_and_hangs_nothing(backend: Backend) -> None:
+    place, seconds = backend.place(), 2.0
+    process = start(PROGRAM, place, seconds)
     try:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
@@ -114,9 +113,7 @@ def test_ctrl_c_at_any_moment_loses_and_hangs_nothing(tmp_path: Path) -> None:
     assert said["wrong"] == []
     assert said["interrupts"] > 10
     for name, acknowledged in said["done"].items():
-        found = [
-            i
-            for (i,) in rows(path, "SELECT id FROM message WHERE session_id = ?", name)
-        ]
+        sql = "SELECT id FROM message WHERE session_id = ?"
+        found = [i for (i,) in backend.rows(place, sql, name)]
         assert set(acknowledged) <= set(found)
-    assert_intact(path)
+    backend.assert_intact(place)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
+from backends import Backend, Place
 from facades import Contract
 
 from sessiondb import (
@@ -84,19 +84,19 @@ async def test_a_time_may_be_a_datetime_and_must_be_one_in_milliseconds(
 
 
 @pytest.fixture
-def dated(tmp_path: Path) -> Path:
-    """A file with ten chats, one a day, the oldest written last, and one of today."""
-    path = tmp_path / "sessions.db"
-    with Store.open(path, durability="normal") as store:
+def dated(backend: Backend) -> Place:
+    """A database with ten chats, one a day, the oldest written last, and one of today."""
+    place = backend.fresh()
+    with Store.open(place, durability="normal") as store:
         store.append(store.create_session(title="today", directory="/tmp"), user("x"))
         for day in range(10):
             when = OLD - day * DAY
             session = store.create_session(title=f"{day}", time=when, directory="/tmp")
             store.append(session, user("x"), time=when)
-    return path
+    return place
 
 
-def test_lists_filters_and_prune_go_by_the_stated_time(dated: Path) -> None:
+def test_lists_filters_and_prune_go_by_the_stated_time(dated: Place) -> None:
     with Store.open(dated, durability="normal") as store:
         expected = ["today", *map(str, range(10))]
         for order in ("used", "created"):
@@ -112,7 +112,7 @@ def test_lists_filters_and_prune_go_by_the_stated_time(dated: Path) -> None:
         ]
 
 
-def test_a_session_made_now_is_above_all_that_were_dated(dated: Path) -> None:
+def test_a_session_made_now_is_above_all_that_were_dated(dated: Place) -> None:
     with Store.open(dated, durability="normal") as store:
         newest = store.create_session(directory="/tmp")
         store.append(newest, user("x"))

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Generator
-from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
-from facades import AwaitedStore, Contract, eventually
-from test_group_commit import locked
+from backends import Backend
+from facades import Contract, eventually
 
 from sessiondb import (
     AsyncStore,
@@ -19,25 +16,10 @@ from sessiondb import (
     LeaseHeldError,
     NotFoundError,
     SessionHandle,
-    StorageFullError,
     Store,
     StoreClosedError,
     user,
 )
-
-
-@contextmanager
-def full(store: AwaitedStore) -> Generator[None]:
-    """Let the file grow no more, as a full disk does."""
-    writer = store.inner._core.writer
-    with writer._role:
-        size = writer.connection.inner.execute("PRAGMA page_count").fetchone()[0]
-        writer.connection.inner.execute(f"PRAGMA max_page_count={size}")
-    try:
-        yield
-    finally:
-        with writer._role:
-            writer.connection.inner.execute("PRAGMA max_page_count=1073741823")
 
 
 @pytest.mark.parametrize(
@@ -82,7 +64,7 @@ async def test_a_write_that_fails_in_the_background_is_raised_by_the_next_call_o
     async with hasty.stream(session) as out:
         said = out.text()
         said.add("one ")
-        with locked(contract.path):
+        with contract.locked():
             said.add("x" * 4096)
             await eventually(lambda: out.inner.inner._error)
             with pytest.raises(BusyError):
@@ -104,7 +86,7 @@ async def test_a_flush_raises_the_error_of_its_write_and_the_next_one_writes_all
         said.add("kept")
         call.add("{}")
         call.start()
-        with locked(contract.path):
+        with contract.locked():
             for _ in range(3):
                 with pytest.raises(BusyError):
                     await out.flush()
@@ -114,26 +96,6 @@ async def test_a_flush_raises_the_error_of_its_write_and_the_next_one_writes_all
             ("tool", None, "running"),
         ]
         call.settle(output="x")
-
-
-async def test_a_full_disk_is_raised_and_written_when_there_is_space(
-    contract: Contract, session: SessionHandle
-) -> None:
-    async with contract.store.stream(session) as out:
-        said = out.text()
-        said.add("before ")
-        await out.flush()
-        with full(contract.store):
-            said.add("x" * 50_000)
-            with pytest.raises(StorageFullError) as failed:
-                await out.flush()
-            assert failed.value.retryable
-            assert (await contract.store.messages(session))[0].text == "before "
-        await out.flush()
-        assert (await contract.store.messages(session))[
-            0
-        ].text == "before " + "x" * 50_000
-    contract.check()
 
 
 async def test_a_flush_that_was_committed_despite_its_error_is_not_written_twice(
@@ -224,8 +186,11 @@ async def test_a_stream_continues_after_the_given_message(
     ]
 
 
-def test_a_store_closed_under_a_stream_raises_and_does_not_hang(tmp_path: Path) -> None:
-    store = Store.open(tmp_path / "s.db", durability="normal")
+def test_a_store_closed_under_a_stream_raises_and_does_not_hang(
+    backend: Backend,
+) -> None:
+    place = backend.fresh()
+    store = Store.open(place, durability="normal")
     s = store.create_session(directory="/tmp")
     begun = time.monotonic()
     with pytest.raises(StoreClosedError), store.stream(s) as out:
@@ -234,14 +199,14 @@ def test_a_store_closed_under_a_stream_raises_and_does_not_hang(tmp_path: Path) 
         out.text().add("lost")
         store.close()
     assert time.monotonic() - begun < 5
-    with Store.open(store.path) as again:
+    with Store.open(place) as again:
         assert again.messages(s)[0].text == "kept"
 
 
 async def test_an_async_store_closed_under_a_stream_raises_and_does_not_hang(
-    tmp_path: Path,
+    backend: Backend,
 ) -> None:
-    store = await AsyncStore.open(tmp_path / "s.db", durability="normal")
+    store = await AsyncStore.open(backend.fresh(), durability="normal")
     s = await store.create_session(directory="/tmp")
 
     async def answer() -> None:

@@ -181,9 +181,8 @@ async def test_deltas_with_nul_and_half_characters_are_exact_at_every_flush(
             ]
             assert await parts(contract, session) == expected
     assert (await parts(contract, session))[0][1] == "".join(ODD)
-    assert contract.rows("SELECT count(*) FROM part WHERE instr(text, char(0))") == [
-        (0,)
-    ]
+    written = contract.rows("SELECT text FROM part WHERE text IS NOT NULL")
+    assert all("\0" not in said for (said,) in written)
     contract.check()
 
 

@@ -6,12 +6,12 @@ import asyncio
 import threading
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import pytest
 import trio
 import trio.testing
+from backends import Backend, Place
 
 from sessiondb import (
     ALL,
@@ -38,21 +38,21 @@ def run(function: Callable[..., Awaitable[Any]], *args: object) -> Any:
     return trio.run(limited)
 
 
-def texts(path: Path) -> list[str]:
-    with Store.open(path) as store:
+def texts(place: Place) -> list[str]:
+    with Store.open(place) as store:
         (session,) = store.sessions(project=ALL).items
         assert check(store) == []
         return [message.text for message in store.messages(session)]
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "a.db"
+def place(backend: Backend) -> Place:
+    return backend.place()
 
 
-def test_a_conversation_is_written_and_read(path: Path) -> None:
+def test_a_conversation_is_written_and_read(place: Place) -> None:
     async def converse() -> None:
-        async with AsyncStore.open(path, source="tests") as store:
+        async with AsyncStore.open(place, source="tests") as store:
             async with store.effects() as fx:
                 session = fx.open_session("t")
                 fx.append(session, user("why?"))
@@ -73,23 +73,23 @@ def test_a_conversation_is_written_and_read(path: Path) -> None:
                 await store.append(session, user("x"), expect_leaf=7)
 
     run(converse)
-    assert texts(path) == ["why?", ""]
+    assert texts(place) == ["why?", ""]
 
 
-def test_many_tasks_append_at_once(path: Path) -> None:
+def test_many_tasks_append_at_once(place: Place) -> None:
     async def append_all() -> None:
-        async with AsyncStore.open(path) as store, trio.open_nursery() as nursery:
+        async with AsyncStore.open(place) as store, trio.open_nursery() as nursery:
             session = await store.create_session()
             for number in range(64):
                 nursery.start_soon(store.append, session, user(str(number)))
 
     run(append_all)
-    assert sorted(texts(path), key=int) == [str(number) for number in range(64)]
+    assert sorted(texts(place), key=int) == [str(number) for number in range(64)]
 
 
-def test_a_task_that_is_cancelled_in_a_write_does_not_cancel_it(path: Path) -> None:
+def test_a_task_that_is_cancelled_in_a_write_does_not_cancel_it(place: Place) -> None:
     async def cancel_each() -> None:
-        async with AsyncStore.open(path) as store:
+        async with AsyncStore.open(place) as store:
             session = await store.create_session()
             for number in range(20):
                 with trio.CancelScope() as scope:
@@ -101,17 +101,17 @@ def test_a_task_that_is_cancelled_in_a_write_does_not_cancel_it(path: Path) -> N
             await store.append(session, user("20"))
 
     run(cancel_each)
-    written = [int(text) for text in texts(path)]
+    written = [int(text) for text in texts(place)]
     # One that was cancelled before it was queued was not written; none was written twice.
     assert written == sorted(set(written))
     assert written[-1] == 20
 
 
 def test_a_stream_that_is_cancelled_keeps_its_text_and_gives_its_lease_back(
-    path: Path,
+    place: Place,
 ) -> None:
     async def stream() -> None:
-        async with AsyncStore.open(path) as store:
+        async with AsyncStore.open(place) as store:
             session = await store.create_session()
             with trio.CancelScope() as scope:
                 async with store.stream(session) as out:
@@ -125,17 +125,19 @@ def test_a_stream_that_is_cancelled_keeps_its_text_and_gives_its_lease_back(
                 await store.append(session, user("mine"))
 
     run(stream)
-    assert texts(path) == ["half an ans", "another", "mine"]
+    assert texts(place) == ["half an ans", "another", "mine"]
 
 
-def test_an_opening_that_is_cancelled_leaves_nothing_open(path: Path) -> None:
+def test_an_opening_that_is_cancelled_leaves_nothing_open(
+    backend: Backend, place: Place
+) -> None:
     async def cancel() -> None:
         for checkpoints in range(6):
             with trio.CancelScope() as scope:
                 async with trio.open_nursery() as nursery:
 
                     async def opened() -> None:
-                        async with AsyncStore.open(path):
+                        async with AsyncStore.open(place):
                             await trio.sleep_forever()
 
                     nursery.start_soon(opened)
@@ -144,15 +146,15 @@ def test_an_opening_that_is_cancelled_leaves_nothing_open(path: Path) -> None:
                     scope.cancel()
 
     run(cancel)
-    path.unlink(missing_ok=True)
-    Store.open(path).close()
+    backend.remove(place)
+    Store.open(place).close()
 
 
-def test_changes_end_at_once_when_their_event_is_set(path: Path) -> None:
+def test_changes_end_at_once_when_their_event_is_set(place: Place) -> None:
     async def follow() -> list[str]:
         stop = trio.Event()
         seen: list[str] = []
-        async with AsyncStore.open(path) as store, trio.open_nursery() as nursery:
+        async with AsyncStore.open(place) as store, trio.open_nursery() as nursery:
 
             async def listen(task_status: Any = trio.TASK_STATUS_IGNORED) -> None:
                 task_status.started()
@@ -173,7 +175,7 @@ def test_changes_end_at_once_when_their_event_is_set(path: Path) -> None:
 
 @pytest.mark.parametrize("is_coroutine", [True, False])
 def test_callbacks_run_on_the_loop_of_their_subscriber(
-    path: Path, is_coroutine: bool
+    place: Place, is_coroutine: bool
 ) -> None:
     async def subscribe() -> None:
         done = trio.Event()
@@ -188,7 +190,7 @@ def test_callbacks_run_on_the_loop_of_their_subscriber(
             await trio.lowlevel.checkpoint()
             plain(changes)
 
-        async with AsyncStore.open(path) as store:
+        async with AsyncStore.open(place) as store:
             end = store.on_commit(coroutine if is_coroutine else plain)
             await store.create_session()
             await done.wait()
@@ -199,9 +201,9 @@ def test_callbacks_run_on_the_loop_of_their_subscriber(
 
 
 def test_a_store_is_used_by_loops_of_both_kinds_one_after_the_other_and_at_once(
-    path: Path,
+    place: Place,
 ) -> None:
-    store = AsyncStore(path)
+    store = AsyncStore(place)
 
     async def append(number: int) -> None:
         session = await store.open_session("t")
@@ -219,17 +221,18 @@ def test_a_store_is_used_by_loops_of_both_kinds_one_after_the_other_and_at_once(
     for thread in others:
         thread.join()
     run(store.close)
-    assert sorted(texts(path)) == ["0", "1", "2", "3", "4"]
+    assert sorted(texts(place)) == ["0", "1", "2", "3", "4"]
 
 
 # -- opened by the first use, whichever loop it is on ------------------------------------
 
 
 def test_a_store_that_is_made_without_a_loop_is_opened_by_its_first_use(
-    path: Path,
+    backend: Backend,
+    place: Place,
 ) -> None:
-    store = AsyncStore(path, source="tests")
-    assert (store.path, path.exists()) == (path, False)
+    store = AsyncStore(place, source="tests")
+    assert (backend.place_of(store), backend.exists(place)) == (place, False)
 
     async def use() -> None:
         await asyncio.gather(*(store.open_session("t") for _ in range(10)))
@@ -242,11 +245,11 @@ def test_a_store_that_is_made_without_a_loop_is_opened_by_its_first_use(
 
 
 @pytest.mark.parametrize("first", ["lease", "stream", "on_commit", "changes", "export"])
-async def test_whatever_comes_first_opens_it(path: Path, first: str) -> None:
-    Store.open(path).close()
-    with Store.open(path) as other:
+async def test_whatever_comes_first_opens_it(place: Place, first: str) -> None:
+    Store.open(place).close()
+    with Store.open(place) as other:
         session = other.create_session()
-    store = AsyncStore(path)
+    store = AsyncStore(place)
     match first:
         case "lease":
             async with store.lease(session):
@@ -268,18 +271,21 @@ async def test_whatever_comes_first_opens_it(path: Path, first: str) -> None:
 
 
 async def test_a_store_that_is_closed_before_its_first_use_is_closed(
-    path: Path,
+    backend: Backend,
+    place: Place,
 ) -> None:
-    store = AsyncStore(path)
+    store = AsyncStore(place)
     await store.close()
     with pytest.raises(StoreClosedError):
         await store.create_session()
-    assert not path.exists()
+    assert not backend.exists(place)
 
 
-async def test_a_store_that_is_closed_while_it_opens_is_closed(path: Path) -> None:
+async def test_a_store_that_is_closed_while_it_opens_is_closed(
+    backend: Backend, place: Place
+) -> None:
     for turns in range(5):
-        store = AsyncStore(path)
+        store = AsyncStore(place)
         first = asyncio.create_task(store.create_session())
         for _ in range(turns):
             await asyncio.sleep(0)
@@ -288,5 +294,5 @@ async def test_a_store_that_is_closed_while_it_opens_is_closed(path: Path) -> No
             await first
         with pytest.raises(StoreClosedError):
             await store.create_session()
-    path.unlink(missing_ok=True)
-    Store.open(path).close()
+    backend.remove(place)
+    Store.open(place).close()

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import sqlite3
 import threading
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
+from backends import Backend
 from facades import Contract
 from processes import run, said, start
 
@@ -123,12 +122,23 @@ class OwnError(Exception):
 
 
 RAISED = [
-    OwnError("own"), ValueError("x"), StopAsyncIteration(), sqlite3.OperationalError("x"),
+    OwnError("own"), ValueError("x"), StopAsyncIteration(), "an error of the driver",
     NotFoundError("mine"), KeyboardInterrupt(), SystemExit(3),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("error", RAISED, ids=lambda error: type(error).__name__)
+def name_of(error: BaseException | str) -> str:
+    return error if isinstance(error, str) else type(error).__name__
+
+
+@pytest.fixture
+def error(request: pytest.FixtureRequest, backend: Backend) -> BaseException:
+    """What a function raises."""
+    raised: BaseException | str = request.param
+    return backend.driver_error(raised) if isinstance(raised, str) else raised
+
+
+@pytest.mark.parametrize("error", RAISED, ids=name_of, indirect=True)
 def test_what_a_function_raises_discards_its_unit_and_is_raised_as_it_is(
     store: Store, error: BaseException
 ) -> None:
@@ -149,14 +159,14 @@ def test_what_a_function_raises_discards_its_unit_and_is_raised_as_it_is(
     assert check(store) == []
 
 
-@pytest.mark.parametrize("error", RAISED[:5], ids=lambda error: type(error).__name__)
+@pytest.mark.parametrize("error", RAISED[:5], ids=name_of, indirect=True)
 async def test_tasks_of_the_same_commit_are_not_harmed(
-    tmp_path: Path, error: BaseException
+    backend: Backend, error: BaseException
 ) -> None:
     def fold(_: Metadata) -> Metadata:
         raise error
 
-    async with AsyncStore.open(tmp_path / "a.db", durability="normal") as store:
+    async with AsyncStore.open(backend.fresh(), durability="normal") as store:
         session = await store.create_session()
         results = await asyncio.gather(
             *(store.append(session, user(f"{number}")) for number in range(10)),
@@ -169,11 +179,11 @@ async def test_tasks_of_the_same_commit_are_not_harmed(
         assert texts == {f"{number}" for number in range(20)}
 
 
-async def test_a_stop_iteration_is_an_error_of_the_coroutine(tmp_path: Path) -> None:
+async def test_a_stop_iteration_is_an_error_of_the_coroutine(backend: Backend) -> None:
     def fold(_: Metadata) -> Metadata:
         raise StopIteration
 
-    async with AsyncStore.open(tmp_path / "a.db", durability="normal") as store:
+    async with AsyncStore.open(backend.fresh(), durability="normal") as store:
         session = await store.create_session()
         with pytest.raises(RuntimeError, match="StopIteration"):
             await store.update_metadata(session, fold)
@@ -182,17 +192,19 @@ async def test_a_stop_iteration_is_an_error_of_the_coroutine(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
 def test_an_exit_in_an_event_loop_ends_that_loop_and_not_the_writer(
-    tmp_path: Path, error: type[BaseException]
+    backend: Backend, error: type[BaseException]
 ) -> None:
+    place = backend.fresh()
+
     def fold(_: Metadata) -> Metadata:
         raise error
 
     async def main() -> None:
-        async with AsyncStore.open(tmp_path / "a.db", durability="normal") as store:
+        async with AsyncStore.open(place, durability="normal") as store:
             session = await store.create_session(id="s")
             await store.update_metadata(session, fold)
 
-    with Store.open(tmp_path / "a.db", durability="normal") as store:
+    with Store.open(place, durability="normal") as store:
         with pytest.raises(error):
             asyncio.run(main())
         store.append("s", user("after it"))
@@ -260,9 +272,9 @@ def test_a_write_in_the_function_is_refused_and_a_read_sees_what_was_before(
     assert [m.text for m in store.messages(session)] == ["y"]
 
 
-def test_a_write_in_the_function_by_an_event_loop_is_refused(tmp_path: Path) -> None:
+def test_a_write_in_the_function_by_an_event_loop_is_refused(backend: Backend) -> None:
     async def main() -> None:
-        async with AsyncStore.open(tmp_path / "a.db", durability="normal") as store:
+        async with AsyncStore.open(backend.fresh(), durability="normal") as store:
             session = await store.create_session()
 
             async def inner() -> None:
@@ -280,7 +292,7 @@ def test_a_write_in_the_function_by_an_event_loop_is_refused(tmp_path: Path) -> 
     asyncio.run(main())
 
 
-def test_the_function_is_called_again_when_a_neighbour_fails(tmp_path: Path) -> None:
+def test_the_function_is_called_again_when_a_neighbour_fails(backend: Backend) -> None:
     calls = []
 
     def fold(metadata: Metadata) -> Metadata:
@@ -288,7 +300,7 @@ def test_the_function_is_called_again_when_a_neighbour_fails(tmp_path: Path) -> 
         return {"n": 1}
 
     async def main() -> None:
-        async with AsyncStore.open(tmp_path / "a.db", durability="normal") as store:
+        async with AsyncStore.open(backend.fresh(), durability="normal") as store:
             session = await store.create_session()
             await asyncio.gather(
                 store.update_metadata(session, fold),
@@ -311,16 +323,15 @@ with Store.open(sys.argv[1], durability="normal") as store:
 
 
 @pytest.mark.slow
-def test_four_processes_count_to_a_hundred(tmp_path: Path, empty: Path) -> None:
-    path = tmp_path / "a.db"
-    path.write_bytes(empty.read_bytes())
-    with Store.open(path, durability="normal") as store:
+def test_four_processes_count_to_a_hundred(backend: Backend) -> None:
+    place = backend.fresh()
+    with Store.open(place, durability="normal") as store:
         store.create_session(id="s")
-    children = [start(COUNTING, path) for _ in range(4)]
+    children = [start(COUNTING, place) for _ in range(4)]
     for child in children:
         _, errors = child.communicate(timeout=60)
         assert child.returncode == 0, errors
-    with Store.open(path, durability="normal") as store:
+    with Store.open(place, durability="normal") as store:
         session = store.session("s")
         assert (session.metadata, session.revision) == ({"n": 100}, 101)
         assert check(store) == []
@@ -371,10 +382,9 @@ print(interrupts)
 
 @pytest.mark.slow
 def test_an_interrupt_of_the_main_thread_is_its_own_in_a_function_of_another(
-    tmp_path: Path, empty: Path
+    backend: Backend,
 ) -> None:
-    path = tmp_path / "a.db"
-    path.write_bytes(empty.read_bytes())
-    assert int(said(run(INTERRUPTED, path))) > 0
-    with Store.open(path, durability="normal") as store:
+    place = backend.fresh()
+    assert int(said(run(INTERRUPTED, place))) > 0
+    with Store.open(place, durability="normal") as store:
         assert check(store) == []

@@ -1,8 +1,9 @@
-"""A clock that can be set."""
+"""Every test of this folder runs on each engine; and a clock that can be set."""
 
 from __future__ import annotations
 
 import pytest
+from backends import pytest_generate_tests  # noqa: F401  a hook of this folder
 from hand_clock import Clock
 
 from sessiondb import clock

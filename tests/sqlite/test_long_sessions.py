@@ -15,7 +15,6 @@ from sessiondb import MessageDraft, Store, assistant, text, tool, tool_result, u
 from sessiondb.effects.transaction import Transaction
 from sessiondb.effects.unit import Unit
 from sessiondb.engine.sqlite.connection import connect
-from sessiondb.maintenance import check
 
 SHORT, LONG = 400, 20_000
 SESSION = "ses_long"
@@ -199,56 +198,3 @@ def test_the_family_of_a_session_costs_the_same_however_long_it_is(
         return counted[0]
 
     assert work(sessions[1]) <= work(sessions[0]) * 1.3
-
-
-def test_truncating_keeps_the_counters_right(tmp_path: Path) -> None:
-    with Store.open(tmp_path / "sessions.db", durability="normal") as store:
-        session = store.create_session().id
-        store.append(session, user("x"))
-        for cost, tokens in (
-            (0.1, {"input": 1}),
-            (0.2, {"input": 2, "output": 5}),
-            (None, None),
-        ):
-            store.append(session, assistant("a"), cost=cost, tokens=tokens)
-        fork = store.fork(session).id
-        store.append(fork, assistant("b"), cost=0.4, tokens={"reasoning": 9})
-        expected = {
-            # after seq: (messages, own cost, inherited cost, output, reasoning)
-            (session, 3): (3, 0.3, None, 5, None),
-            (session, 2): (2, 0.1, None, None, None),
-            (session, 1): (1, None, None, None, None),
-            (fork, 4): (4, 0.3, None, 5, None),
-            (fork, 1): (1, None, None, None, None),
-        }
-        for (handle, after), wanted in expected.items():
-            store.truncate(handle, after=after)
-            found = store.session(handle)
-            numbers = (found.cost, found.cost_inherited)
-            rounded = tuple(None if n is None else round(n, 9) for n in numbers)
-            counts = (
-                (found.tokens.output, found.tokens.reasoning)
-                if found.tokens
-                else (None,) * 2
-            )
-            assert (found.message_count, *rounded, *counts) == wanted, (handle, after)
-            assert check(store) == []
-
-
-def test_a_truncation_follows_parents_that_have_a_higher_seq_than_their_child(
-    tmp_path: Path,
-) -> None:
-    path = tmp_path / "sessions.db"
-    with Store.open(path, durability="normal") as store:
-        session = store.create_session()
-        for word in "abcd":
-            store.append(session, user(word))
-        with closing(sqlite3.connect(path)) as db, db:
-            # As an import leaves it that found d between a and b: a, d, b, c.
-            db.execute("UPDATE message SET parent_seq = 4 WHERE seq = 2")
-            db.execute("UPDATE message SET parent_seq = 1 WHERE seq = 4")
-            db.execute("UPDATE session SET leaf_seq = 3")
-        assert [m.text for m in store.messages(session)] == ["a", "d", "b", "c"]
-        store.truncate(session, after=4)
-        assert [m.text for m in store.messages(session, branches=True)] == ["a", "d"]
-        assert check(store) == []

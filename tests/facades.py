@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import sqlite3
 from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager, closing
+from contextlib import AbstractContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from sessiondb import AsyncStore, Change, Store
+import pytest
+import pytest_asyncio
+from backends import Backend, Place
+
+from sessiondb import AsyncStore, Change, SessionHandle, Store
 from sessiondb.effects import Unit
 
 
@@ -88,20 +91,20 @@ class AwaitedStore(Awaited):
 
 
 class Contract:
-    """A database file and the façade that a test uses it through."""
+    """A database and the façade that a test uses it through."""
 
-    def __init__(self, kind: str, path: Path) -> None:
-        self.kind, self.path = kind, path
+    def __init__(self, kind: str, backend: Backend, place: Place) -> None:
+        self.kind, self.backend, self.place = kind, backend, place
         self._opened: list[AwaitedStore] = []
         self.store: AwaitedStore
 
     async def open(self, **options: Any) -> AwaitedStore:
-        """Open the file (again); it is closed with the test."""
+        """Open the database (again); it is closed with the test."""
         options = {"durability": "normal", "source": "tests", **options}
         if self.kind == "sync":
-            store = AwaitedStore(Store.open(self.path, **options))
+            store = AwaitedStore(Store.open(self.place, **options))
         else:
-            store = AwaitedStore(await AsyncStore.open(self.path, **options))
+            store = AwaitedStore(await AsyncStore.open(self.place, **options))
         self._opened.append(store)
         return store
 
@@ -111,60 +114,20 @@ class Contract:
             await store.close()
 
     def rows(self, sql: str, *params: Any) -> list[tuple[Any, ...]]:
-        """Return the rows that another connection sees."""
-        return rows(self.path, sql, *params)
+        """Return the rows that another program sees."""
+        return self.backend.rows(self.place, sql, *params)
 
     def execute(self, sql: str) -> None:
         """Write as another program would."""
-        with closing(sqlite3.connect(self.path, isolation_level=None)) as connection:
-            connection.execute(sql)
+        self.backend.run(self.place, sql)
+
+    def locked(self) -> AbstractContextManager[None]:
+        """Keep every writer waiting, as another process that writes would."""
+        return self.backend.locked(self.place)
 
     def check(self) -> None:
-        """Assert that the file, its search index and its counters are intact."""
-        assert_intact(self.path)
-
-
-def rows(path: Path, sql: str, *params: Any) -> list[tuple[Any, ...]]:
-    """Return the rows that plain sqlite3 reads."""
-    with closing(sqlite3.connect(path)) as connection:
-        return connection.execute(sql, params).fetchall()
-
-
-_LOST = """
-SELECT 'messages', id FROM session WHERE message_count <>
-    (SELECT count(*) FROM message WHERE session_id = session.id)
-UNION ALL SELECT 'cost', id FROM session WHERE abs(coalesce(cost, 0) -
-    (SELECT coalesce(sum(cost), 0) FROM message WHERE session_id = session.id AND inherited = 0))
-    > 1e-9
-UNION ALL SELECT 'last_seq', id FROM session WHERE last_seq <
-    (SELECT coalesce(max(seq), 0) FROM message WHERE session_id = session.id)
-UNION ALL SELECT 'leaf', id FROM session WHERE leaf_seq IS NOT NULL AND leaf_seq NOT IN
-    (SELECT seq FROM message WHERE session_id = session.id)
-UNION ALL SELECT 'parent', session_id FROM message m WHERE parent_seq IS NOT NULL AND NOT EXISTS
-    (SELECT 1 FROM message o WHERE o.session_id = m.session_id AND o.seq = m.parent_seq)
-UNION ALL SELECT 'blob', hash FROM blob WHERE
-    hash NOT IN (SELECT text_blob FROM part WHERE text_blob IS NOT NULL) AND
-    hash NOT IN (SELECT input_blob FROM part WHERE input_blob IS NOT NULL) AND
-    hash NOT IN (SELECT data_blob FROM part WHERE data_blob IS NOT NULL) AND
-    hash NOT IN (SELECT data_blob FROM message WHERE data_blob IS NOT NULL) AND
-    hash NOT IN (SELECT before_blob FROM file_diff WHERE before_blob IS NOT NULL) AND
-    hash NOT IN (SELECT after_blob FROM file_diff WHERE after_blob IS NOT NULL)
-UNION ALL SELECT 'change', id FROM session WHERE change <= 0
-UNION ALL SELECT 'deletion', d.session_id FROM deletion AS d JOIN session AS s
-    ON s.change = d.change WHERE s.time_deleted IS NULL
-"""
-
-
-def assert_intact(path: Path) -> None:
-    """Assert that a file is intact, and that its counters agree with its rows."""
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-        assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
-        assert connection.execute(_LOST).fetchall() == []
-        for table in ("part_search", "session_search", "prompt_search"):
-            connection.execute(
-                f"INSERT INTO {table}({table}, rank) VALUES ('integrity-check', 1)"
-            )
+        """Assert that the database, its search index and its counters are intact."""
+        self.backend.assert_intact(self.place)
 
 
 async def eventually(test: Callable[[], Any], seconds: float = 5.0) -> Any:
@@ -174,3 +137,21 @@ async def eventually(test: Callable[[], Any], seconds: float = 5.0) -> Any:
         assert asyncio.get_running_loop().time() < ends, "it did not happen"
         await asyncio.sleep(0.005)
     return value
+
+
+@pytest_asyncio.fixture(params=["sync", "async"])
+async def contract(
+    request: pytest.FixtureRequest, backend: Backend
+) -> AsyncGenerator[Contract]:
+    """A fresh database with an open store of one of the two façades."""
+    made = Contract(request.param, backend, backend.fresh())
+    made.store = await made.open()
+    yield made
+    await made.close()
+
+
+@pytest_asyncio.fixture
+async def session(contract: Contract, tmp_path: Path) -> SessionHandle:
+    """An empty session in it."""
+    handle: SessionHandle = await contract.store.create_session(directory=str(tmp_path))
+    return handle

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import ctypes
 import faulthandler
-import shutil
 import sqlite3
 import sys
 import threading
@@ -19,7 +18,7 @@ from types import FrameType
 from typing import Any
 
 import pytest
-from facades import assert_intact
+from backends import Backend
 from lines import COMMIT_PATH, STREAM_PATH, Interrupter, interrupt
 
 from sessiondb import (
@@ -166,9 +165,8 @@ class Breaking:
 
 
 @pytest.fixture
-def ground(tmp_path: Path, empty: Path) -> Generator[Ground]:
-    path = tmp_path / "s.db"
-    shutil.copy(empty, path)
+def ground(backend: Backend) -> Generator[Ground]:
+    path = backend.fresh()
     faulthandler.dump_traceback_later(10 * PATIENCE, exit=True)
     with ThreadPoolExecutor(4) as threads:
         made = Ground(path, threads)
@@ -177,7 +175,7 @@ def ground(tmp_path: Path, empty: Path) -> Generator[Ground]:
         finally:
             made.close()
             faulthandler.cancel_dump_traceback_later()
-    assert_intact(path)
+    backend.assert_intact(path)
 
 
 def others(
