@@ -165,13 +165,59 @@ def test_a_place_that_names_no_database_is_refused(
         resolve(where)
 
 
-def test_an_engine_of_no_release_yet_is_unsupported_without_showing_a_password() -> (
-    None
-):
-    with pytest.raises(UnsupportedError, match="postgresql is not supported") as caught:
-        resolve("postgresql://ada:secret@host/db")
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("postgresql://host/sessions", "postgresql://host/sessions"),
+        ("postgres://ada:se:c@ret@host:5433/s?sslmode=require",
+         "postgres://ada:***@host:5433/s?sslmode=require"),
+        ("postgresql:///s?host=/run/pg&password=secret&user=ada",
+         "postgresql:///s?host=/run/pg&password=***&user=ada"),
+        ("POSTGRESQL://ada@[::1]/s", "POSTGRESQL://ada@[::1]/s"),
+    ],
+)  # fmt: skip
+def test_a_database_of_a_server_is_named_by_its_url_and_shown_without_a_password(
+    url: str, shown: str
+) -> None:
+    database = resolve(url)
+    assert (database.kind, database.path, database.root) == ("explicit", None, None)
+    assert database.server is not None
+    assert database.server.url == url
+    assert str(database) == str(database.server) == shown
+    assert url not in repr(database) or url == shown
+
+
+def test_the_environment_and_the_config_may_name_a_server(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SESSIONDB_PATH", "postgresql://host/s")
+    database = resolve(cwd=project)
+    assert (database.kind, str(database)) == ("environment", "postgresql://host/s")
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://ada:secret@host",
+        "postgresql://ada:secret@host/",
+        "postgres://ada:secret@h/a\0b",
+    ],
+)
+def test_a_url_without_a_database_is_refused_without_showing_its_password(
+    url: str,
+) -> None:
+    with pytest.raises(InvalidInputError, match="names no database") as caught:
+        resolve(url)
     assert "secret" not in str(caught.value)
-    assert caught.value.hint == "give a path or sqlite:///PATH"
+
+
+def test_another_kind_of_server_is_unsupported_without_showing_a_password() -> None:
+    with pytest.raises(UnsupportedError, match="mysql is not supported") as caught:
+        resolve("mysql://ada:secret@host/db")
+    assert "secret" not in str(caught.value)
+    assert caught.value.hint == (
+        "give a path, sqlite:///PATH or postgresql://HOST/DATABASE"
+    )
 
 
 def test_a_removed_current_directory_leaves_absolute_paths_and_the_global_one(
@@ -343,8 +389,8 @@ def test_a_wrong_setting_is_named_with_its_file(text: str, key: str) -> None:
 def test_an_invalid_database_in_the_config_is_named_with_the_config(
     tmp_path: Path,
 ) -> None:
-    path = config('database = "postgresql://host/db"')
-    with pytest.raises(InvalidInputError, match=f"{path}: database: postgresql"):
+    path = config('database = "mysql://host/db"')
+    with pytest.raises(InvalidInputError, match=f"{path}: database: mysql"):
         resolve(cwd=tmp_path)
 
 

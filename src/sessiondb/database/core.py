@@ -29,7 +29,7 @@ from sessiondb.effects.delete import Delete, Reap
 from sessiondb.effects.project import RefreshProject
 from sessiondb.effects.unit import Unit
 from sessiondb.engine.base import DURABILITIES, Connection
-from sessiondb.engine.default import target_at, temporary_place
+from sessiondb.engine.default import target_at, target_of, temporary_place
 from sessiondb.errors import (
     InvalidInputError,
     NotFoundError,
@@ -87,11 +87,14 @@ class Core:
         self.read_only = read_only or self.location.mode == "ro"
         self.durability = durability
         self.busy_timeout = bounds.seconds(busy_timeout, "busy_timeout")
-        path, self._temporary = self.location.path, None
-        if path is None:
+        self._temporary = None
+        if self.location.server is not None:
+            self.target = target_of(self.location.server)
+        elif self.location.path is not None:
+            self.target = target_at(self.location.path)
+        else:
             self._temporary = temporary_place()
-            path = self._temporary.path
-        self.target = target_at(path)
+            self.target = target_at(self._temporary.path)
         self.engine = self.target.engine
         self._pid = os.getpid()
 

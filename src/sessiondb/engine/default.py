@@ -1,14 +1,16 @@
-"""The engine of database files, for whoever has a path and no connection."""
+"""The engines by what names a database: a path, or the address on a server."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Final
 
+from sessiondb.engine.address import Address
 from sessiondb.engine.base import Engine, Target, TemporaryPlace
 from sessiondb.engine.sqlite.engine import SQLITE
 from sessiondb.engine.sqlite.files import TemporaryDatabase
 from sessiondb.engine.sqlite.target import SQLiteFile
+from sessiondb.errors import MissingExtraError
 
 ENGINE: Final[Engine] = SQLITE
 
@@ -16,6 +18,24 @@ ENGINE: Final[Engine] = SQLITE
 def target_at(path: Path) -> Target:
     """Return the database at *path*, which may be missing."""
     return SQLiteFile(path)
+
+
+def target_of(address: Address) -> Target:
+    """Return the database of a server.
+
+    Raises `MissingExtraError` without the extra ``postgresql``.
+    """
+    # Not at the top: who has files alone does not need the driver.
+    try:
+        import psycopg  # noqa: F401
+    except ImportError as error:
+        raise MissingExtraError(
+            f"a database of PostgreSQL needs {error.name}",
+            hint="pip install 'sessiondb[postgresql]'",
+        ) from error
+    from sessiondb.engine.postgresql.target import PostgreSQLDatabase
+
+    return PostgreSQLDatabase(address)
 
 
 def temporary_place() -> TemporaryPlace:

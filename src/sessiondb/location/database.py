@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Literal, cast, get_args
 
 from sessiondb.dataclass import dataclass, replace
+from sessiondb.engine.address import Address
 from sessiondb.engine.disk import translated
 from sessiondb.errors import (
     InvalidInputError,
@@ -37,7 +38,8 @@ Mode = Literal["ro", "rw", "rwc"]
 
 IGNORED = f"/{FILE}*"
 _SCHEMES = ("sqlite", "sqlite+aiosqlite", "sqlite+pysqlite")
-_EXPECTED = "give a path or sqlite:///PATH"
+_SERVERS = ("postgresql", "postgres")
+_EXPECTED = "give a path, sqlite:///PATH or postgresql://HOST/DATABASE"
 # Scheme, host, path and options.
 _URL = r"(?s)([A-Za-z][\w+.-]*)://([^/?]*)([^?]*)\??(.*)"
 
@@ -46,11 +48,12 @@ _URL = r"(?s)([A-Za-z][\w+.-]*)://([^/?]*)([^?]*)\??(.*)"
 class Database:
     """Where the sessions are.
 
-    ``path`` is absolute, None for ``:memory:``. ``root`` is the folder that has
-    ``.sessiondb``, however the database was named: such a database stores directories
-    relative to it; None for every other database. ``notice`` is one line for stderr.
-    ``mode`` is that of a URL, as SQLite has it: ``ro`` only reads, ``rw`` does not
-    create the file, ``rwc`` may.
+    ``path`` is absolute, None for ``:memory:`` and for a database of a server, whose
+    URL is ``server``. ``root`` is the folder that has ``.sessiondb``, however the
+    database was named: such a database stores directories relative to it; None for
+    every other database. ``notice`` is one line for stderr. ``mode`` is that of a URL,
+    as SQLite has it: ``ro`` only reads, ``rw`` does not create the file, ``rwc`` may.
+    ``str`` of it is for users.
     """
 
     path: Path | None
@@ -58,6 +61,10 @@ class Database:
     root: Path | None = None
     notice: str | None = None
     mode: Mode = "rwc"
+    server: Address | None = None
+
+    def __str__(self) -> str:
+        return str(self.server or self.path or ":memory:")
 
 
 def resolve(
@@ -69,10 +76,10 @@ def resolve(
 ) -> Database:
     """Return the database to use from *cwd* (default: the current directory).
 
-    *where* is a path, an SQLite URL or ``:memory:``; without it ``SESSIONDB_PATH``,
-    the project-local database, the config's and the global one are tried, or
-    only those of *scope*. Raises `InvalidInputError` for an invalid *where* or
-    scope, and `NotFoundError` for scope ``local`` without an accepted one.
+    *where* is a path, ``:memory:``, or a URL of SQLite or PostgreSQL; without it
+    ``SESSIONDB_PATH``, the project-local database, the config's and the global one are
+    tried, or only those of *scope*. Raises `InvalidInputError` for an invalid *where*
+    or scope, and `NotFoundError` for scope ``local`` without an accepted one.
     """
     env = os.environ if env is None else env
     if scope not in get_args(Scope):
@@ -174,7 +181,10 @@ def _accept_command(path: Path) -> str:
 
 
 def _named_database(place: Where, kind: Kind, base: Path | None) -> Database:
-    text, mode = _path_in(_text_of(place, "a database"))
+    named = _text_of(place, "a database")
+    if named.partition("://")[0].lower() in _SERVERS:
+        return Database(None, kind, server=_address_of(named))
+    text, mode = _path_in(named)
     if text is None:
         return Database(None, "memory")
 
@@ -191,6 +201,18 @@ def _named_database(place: Where, kind: Kind, base: Path | None) -> Database:
         root = Path(os.path.realpath(path.parent.parent))
         return Database(root / FOLDER / FILE, kind, root, mode=mode)
     return Database(Path(os.path.realpath(path.parent), path.name), kind, mode=mode)
+
+
+def _address_of(text: str) -> Address:
+    """Return the address that a URL names; raises `InvalidInputError`."""
+    address = Address(text)
+    url = re.fullmatch(_URL, text)
+    # No other limit: libpq knows what host, port and options may be.
+    if url is None or "\0" in text or not url[3].strip("/"):
+        raise InvalidInputError(
+            f"{abridged(str(address))} names no database", hint=_EXPECTED
+        )
+    return address
 
 
 def _path_in(text: str) -> tuple[str | None, Mode]:
