@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from sessiondb.cli.opening import rows_of
 from sessiondb.errors import abridged
 from sessiondb.hints import command
 
@@ -65,5 +66,4 @@ def _column_values(store: Store, column: str) -> list[str]:
         f"SELECT DISTINCT {column} FROM session WHERE {column} IS NOT NULL "
         "AND time_deleted IS NULL AND time_importing IS NULL ORDER BY 1"
     )
-    with store.connection() as connection:
-        return [str(name) for (name,) in connection.exec_driver_sql(sql)]
+    return [str(name) for (name,) in rows_of(store, sql)]

@@ -15,7 +15,7 @@ from sessiondb.cli import options as shared
 from sessiondb.cli import output
 from sessiondb.cli.costs import ESTIMATED, Usages, cost_cell, cost_json, usages_of
 from sessiondb.cli.emptiness import no_sessions
-from sessiondb.cli.opening import MAX_TYPED, Options, open_store, say
+from sessiondb.cli.opening import MAX_TYPED, Options, open_store, rows_of, say
 from sessiondb.cli.text import (
     count,
     cut,
@@ -162,15 +162,14 @@ def telling_prompts(store: Store, sessions: Sequence[Session]) -> dict[str, str]
     """
     titles = Counter(map(title_of, sessions))
     prompts = {}
-    with store.connection() as connection:
-        for session in sessions:
-            title = title_of(session)
-            if titles[title] == 1:
-                continue
-            statement = connection.exec_driver_sql(_LAST_PROMPT, {"id": session.id})
-            prompt = one_line(statement.scalar() or "")
-            if prompt and not prompt.startswith(title.removesuffix("…")):
-                prompts[session.id] = prompt
+    for session in sessions:
+        title = title_of(session)
+        if titles[title] == 1:
+            continue
+        rows = rows_of(store, _LAST_PROMPT, id=session.id)
+        prompt = one_line(rows[0][0] or "") if rows else ""
+        if prompt and not prompt.startswith(title.removesuffix("…")):
+            prompts[session.id] = prompt
     return prompts
 
 

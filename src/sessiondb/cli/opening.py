@@ -9,7 +9,7 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from sessiondb.location.database import Database, Scope
     from sessiondb.model import Message, Session
+    from sessiondb.repository import Read
     from sessiondb.store import Store
 
 
@@ -186,6 +187,16 @@ def open_store(
     if not writing:
         store.read_past_damage(partial(_report_damage, options))
     return store
+
+
+def rows_of(store: Store, sql: str, **parameters: object) -> list[tuple[Any, ...]]:
+    """Return the rows of a query of the command line's own, with ``:name`` in it."""
+    from sessiondb.engine.sql import ComposedStatement
+
+    def read(_: object) -> Read[list[tuple[Any, ...]]]:
+        return (yield ComposedStatement(sql), parameters)
+
+    return store.snapshot(read)
 
 
 def _report_damage(options: Options, missing: str) -> None:

@@ -11,7 +11,7 @@ from sessiondb.cli import options as shared
 from sessiondb.cli import output
 from sessiondb.cli.costs import read_prices, usages_of
 from sessiondb.cli.listing import session_table, telling_prompts
-from sessiondb.cli.opening import Options, locate, open_store
+from sessiondb.cli.opening import Options, locate, open_store, rows_of
 from sessiondb.cli.text import ago, cost_words, count, cut, one_line, title_of
 from sessiondb.clock import now_ms
 from sessiondb.dataclass import asdict, dataclass
@@ -28,10 +28,11 @@ SHOWN = 5
 #: Columns of a title in the line of ``status``.
 TITLE_WIDTH = 40
 _COUNTS = """
-SELECT count(*), coalesce(sum(time_updated >= :today), 0), count(DISTINCT source)
+SELECT count(*), count(CASE WHEN time_updated >= :today THEN 1 END),
+       count(DISTINCT source)
   FROM session
  WHERE time_deleted IS NULL AND time_importing IS NULL
-   AND relation IS NOT 'subagent' AND message_count > 0
+   AND coalesce(relation, '') <> 'subagent' AND message_count > 0
 """
 
 
@@ -129,13 +130,9 @@ def _status_of(store: Store, prices: Prices) -> Status:
 
     midnight, _ = read_span("today", local_now())
     today = int(midnight.timestamp() * 1000)
-    with store.connection() as connection:
-        sessions, sessions_today, sources = connection.exec_driver_sql(
-            _COUNTS, {"today": today}
-        ).one()
-        (running,) = connection.exec_driver_sql(
-            f"SELECT count(*) FROM lease WHERE {LIVING_LEASE}", {"now": now_ms()}
-        ).one()
+    ((sessions, sessions_today, sources),) = rows_of(store, _COUNTS, today=today)
+    held = f"SELECT count(*) FROM lease WHERE {LIVING_LEASE}"
+    ((running,),) = rows_of(store, held, now=now_ms())
 
     usage = store.usage(
         by=(), prices=prices, since=today, project=ALL, archived=True, subagents=True

@@ -28,6 +28,7 @@ from sessiondb.cli.opening import (
     find_place,
     open_store,
     remember,
+    rows_of,
     say,
 )
 from sessiondb.cli.resume_model import with_model
@@ -385,10 +386,7 @@ def _report_continued(
     store: Store, session: Session, lost: dict[str, list[Loss]]
 ) -> None:
     """Say what a program continues, prompts, answers and calls, and what stays here."""
-    with store.connection() as connection:
-        answers, calls = connection.exec_driver_sql(
-            _CONTINUED, {"id": session.id}
-        ).one()
+    ((answers, calls),) = rows_of(store, _CONTINUED, id=session.id)
     counts = ((session.prompt_count, "prompt"), (answers, "answer"), (calls, "call"))
     facts = [count(number, noun) for number, noun in counts if number]
     if facts:

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from sessiondb.cli.around import origin_of
+from sessiondb.cli.opening import rows_of
 from sessiondb.dataclass import replace
 from sessiondb.formats import registry
 
@@ -58,6 +59,4 @@ def _answered(store: Store, origin: Session, session: Session) -> bool:
     model = (session.provider_id, session.model_id)
     if model == (origin.provider_id, origin.model_id):
         return True
-    with store.connection() as connection:
-        rows = connection.exec_driver_sql(_MODELS, {"id": origin.id}).all()
-    return model in {(provider_id, model_id) for provider_id, model_id in rows}
+    return model in rows_of(store, _MODELS, id=origin.id)

@@ -13,7 +13,7 @@ from sessiondb.cli import output
 from sessiondb.cli.costs import read_prices
 from sessiondb.cli.emptiness import unknown_names
 from sessiondb.cli.explaining import write_explanation
-from sessiondb.cli.opening import Options, open_store, say
+from sessiondb.cli.opening import Options, open_store, rows_of, say
 from sessiondb.cli.text import cost_words, count, money, rough, rounded, short_id
 from sessiondb.cli.usage import exclusive
 from sessiondb.dataclass import asdict, dataclass, replace
@@ -134,9 +134,7 @@ def _all_tokens(row: UsageRow) -> int:
 
 
 def _titles(store: Store) -> dict[str, str]:
-    with store.connection() as connection:
-        rows = connection.exec_driver_sql("SELECT id, title FROM session").all()
-    return dict(map(tuple, rows))
+    return dict(rows_of(store, "SELECT id, title FROM session"))
 
 
 def _group_keys(by: str) -> list[str]:
