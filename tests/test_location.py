@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from sessiondb import Store
+from sessiondb.engine.address import without_passwords
 from sessiondb.engine.sqlite.files import prepare
 from sessiondb.errors import (
     InvalidInputError,
@@ -187,6 +188,23 @@ def test_a_database_of_a_server_is_named_by_its_url_and_shown_without_a_password
     assert url not in repr(database) or url == shown
 
 
+@pytest.mark.parametrize(
+    ("argument", "shown"),
+    [
+        ("--db=postgresql://ada:secret@host/s", "--db=postgresql://ada:***@host/s"),
+        ("https://ada:secret@host/s", "https://ada:secret@host/s"),
+        (
+            "what about postgres://ada:secret@host",
+            "what about postgres://ada:secret@host",
+        ),
+    ],
+)
+def test_only_arguments_that_name_a_server_lose_what_looks_like_a_password(
+    argument: str, shown: str
+) -> None:
+    assert without_passwords(argument) == shown
+
+
 def test_the_environment_and_the_config_may_name_a_server(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -201,6 +219,7 @@ def test_the_environment_and_the_config_may_name_a_server(
         "postgresql://ada:secret@host",
         "postgresql://ada:secret@host/",
         "postgres://ada:secret@h/a\0b",
+        "postgresql://ada:sec?secret@host/s",
     ],
 )
 def test_a_url_without_a_database_is_refused_without_showing_its_password(

@@ -28,6 +28,7 @@ from sessiondb.cli.protocol import (
 )
 from sessiondb.cli.text import visible
 from sessiondb.cli.usage import exclusive, similar
+from sessiondb.engine.address import without_passwords
 from sessiondb.errors import abridged
 
 if TYPE_CHECKING:
@@ -155,10 +156,11 @@ class Commands(click.Group):
 
             sys.exit(complete(self))
 
-        options = Options(argv=tuple(sys.argv[1:] if args is None else args))
+        arguments = list(sys.argv[1:] if args is None else args)
+        options = Options(argv=tuple(map(without_passwords, arguments)))
         try:
             _open_streams()
-            code = self._run_command(list(options.argv), options)
+            code = self._run_command(arguments, options)
         except BaseException as error:  # noqa: BLE001  the outermost frame
             code = _end_command(error, options)
         # Before the exit code is final: the disk may be full, or the pipe closed.

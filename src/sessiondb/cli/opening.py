@@ -15,6 +15,7 @@ import click
 
 from sessiondb.cli.text import shortened, visible
 from sessiondb.dataclass import dataclass
+from sessiondb.engine.address import without_passwords
 from sessiondb.errors import NotFoundError, ReadOnlyError, SessionDBError, abridged
 from sessiondb.hints import command, with_database, word
 
@@ -38,7 +39,10 @@ _SEQ = "(?=0*[1-9])[0-9]{1,18}"
 
 @dataclass(slots=True)
 class Options:
-    """The command line: what was typed, and the options before the command."""
+    """The command line: what was typed, and the options before the command.
+
+    ``argv`` is for messages: without the passwords of databases of servers.
+    """
 
     db: str | None = None
     scope: Scope = "auto"
@@ -52,7 +56,7 @@ class Options:
     def database(self) -> list[str]:
         """The options that chose the database; a further command needs them too."""
         if self.db is not None:
-            return ["--db", self.db]
+            return ["--db", without_passwords(self.db)]
         return [] if self.scope == "auto" else [f"--{self.scope}"]
 
     @property
