@@ -13,9 +13,12 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cache, partial, wraps
 from pathlib import Path
 from types import FunctionType, NoneType
-from typing import Any, NamedTuple, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, Protocol, TypeVar
 
 from sessiondb.errors import InvalidInputError, UnsupportedError, abridged
+
+if TYPE_CHECKING:
+    from sessiondb.location.database import Database
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -65,7 +68,7 @@ _KNOWN: dict[str, tuple[Test, str]] = {
     "Callable": (callable, "a function"),
     "Callback": (callable, "a function"),
     # Duck types, so that this module imports no other.
-    "HasPath": (partial(_has_attribute, "path"), "an opened store"),
+    "OpenedStore": (partial(_has_attribute, "path"), "an opened store"),
     "Store": (partial(_has_attribute, "sessions"), "an opened store"),
     "Database": (partial(_has_attribute, "kind"), "a location.Database"),
     "threading.Event": (partial(_has_attribute, "is_set"), "an event"),
@@ -74,21 +77,29 @@ _KNOWN: dict[str, tuple[Test, str]] = {
 }
 
 
-class HasPath(Protocol):
+class OpenedStore(Protocol):
     """An opened store, of either façade."""
 
     @property
     def path(self) -> Path | None:
-        """The database file; None if it is not a file."""
+        """The database file; None for a database of a server."""
+
+    @property
+    def location(self) -> Database:
+        """Where the database is."""
 
 
-def file_of(store: HasPath) -> Path:
+def file_of(store: OpenedStore, advice: str) -> Path:
     """Return the database file of a store, for work that only a file allows.
 
-    Raises `UnsupportedError` for a store without one.
+    Raises `UnsupportedError` for a database of a server, with *advice* as its hint.
     """
     if store.path is None:
-        raise UnsupportedError("this needs a database that is a file")
+        raise UnsupportedError(
+            "this needs a database that is a file; "
+            f"{store.location} is one of a server",
+            hint=advice,
+        )
     return store.path
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
-from sessiondb.arguments import checked, session_argument
+from sessiondb.arguments import checked, file_of, session_argument
 from sessiondb.database.core import Core, check_level
 from sessiondb.database.exports import (
     refuse_branches,
@@ -151,8 +151,8 @@ class Store(Facade, methods=_METHODS):
     ) -> Self:
         """Open a database, creating it if it is new.
 
-        *where* is a path, an SQLite URL or ``:memory:``; without it see
-        ``SESSIONDB_PATH``, the project's own database, the global one, or *scope*
+        *where* is a path, a URL of SQLite or PostgreSQL, or ``:memory:``; without it
+        see ``SESSIONDB_PATH``, the project's own database, the global one, or *scope*
         ``local`` or ``global``. *parents* makes the missing folders of *where*;
         without it that is an error. *source* names your program. *durability*
         ``full`` survives a power cut after every unit, ``normal`` may then lose
@@ -160,7 +160,8 @@ class Store(Facade, methods=_METHODS):
 
         Raises `NotFoundError` (not here and not *create*, or no folder for it),
         `NotADatabaseError`, `SchemaVersionError`, `CorruptionError`, `BusyError`,
-        `StorageError`.
+        `StorageError`, `UnavailableError`, and `MissingExtraError` without the driver
+        of a server.
         """
         return cls(
             where, scope=scope, source=source, create=create, parents=parents,
@@ -205,8 +206,9 @@ class Store(Facade, methods=_METHODS):
 
         *report* is called with a line of text for each loss; a further call changes
         nothing. Without this such reads raise `CorruptionError`. Nothing is written to
-        the damaged file.
+        the damaged file. Raises `UnsupportedError` for a database of a server.
         """
+        file_of(self, "restore a backup of the database")
         load("sessiondb.database.damage")
         from sessiondb.database.damage import PastDamage
 

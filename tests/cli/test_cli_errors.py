@@ -230,12 +230,12 @@ def test_a_file_that_is_not_a_database_is_named(sessiondb: Run, tmp_path: Path) 
     assert error["message"] == f"{path} is not a sessiondb database"
 
 
-def test_a_postgresql_url_is_reported_as_unsupported(sessiondb: Run) -> None:
-    ran = sessiondb("--db", "postgresql://host/db", "list", "--json")
+def test_the_url_of_another_server_is_reported_as_unsupported(sessiondb: Run) -> None:
+    ran = sessiondb("--db", "mysql://host/db", "list", "--json")
     assert ran.code == 2
     error = error_of(ran)
     assert (error["type"], error["exit_code"]) == ("UnsupportedError", 2)
-    assert error["message"] == "postgresql is not supported"
+    assert error["message"] == "mysql is not supported"
 
 
 def test_a_database_that_cannot_be_reached_is_to_be_tried_again(

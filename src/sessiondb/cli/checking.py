@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from operator import or_
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -55,27 +54,32 @@ def check_command(
     content of existing sessions is never changed.
     """
     from sessiondb.maintenance import check
+    from sessiondb.maintenance.repair import ON_A_SERVER
 
     if (dry_run or yes) and not repairing:
         raise click.UsageError("--dry-run and --yes belong to --repair")
     existing(options)
     with open_store(options, writing=repairing and not dry_run) as store:
+        if repairing:
+            # Not only after a check, which may take long.
+            file_of(store, ON_A_SERVER)
         findings = check(store)
         if repairing:
             consent = Consent(dry_run=dry_run, yes=yes, as_json=as_json)
             return _repair_findings(store, findings, consent)
-        _report_findings(file_of(store), findings, as_json)
+        _report_findings(store, findings, as_json)
     return exit_code(findings)
 
 
-def _report_findings(path: Path, findings: list[Finding], as_json: bool) -> None:
+def _report_findings(store: Store, findings: list[Finding], as_json: bool) -> None:
     rows = _as_json(findings)
     if as_json:
         output.write_json({"ok": not findings, "findings": rows})
         return
 
     _write_findings(findings)
-    say(f"{count(len(findings), 'finding')} in {path}" if findings else "all is well")
+    place = store.path or store.location
+    say(f"{count(len(findings), 'finding')} in {place}" if findings else "all is well")
     if any(finding.repair for finding in findings):
         plans = command("check", "--repair", "--dry-run")
         say(f"{plans} shows what a repair would do")

@@ -1,8 +1,9 @@
 """``completion``, and the answers to a shell at each Tab.
 
 It must be quick and never get in the way: no SQLAlchemy is loaded, no database is
-created, and a failure offers nothing, without a message. An offered name is put
-on the command line verbatim, so only names without special characters are offered.
+created, no server is connected to, and a failure offers nothing, without a message. An
+offered name is put on the command line verbatim, so only names without special
+characters are offered.
 """
 
 from __future__ import annotations
@@ -128,7 +129,7 @@ def _session_names(
 def _rows(
     ctx: click.Context, sql: str, values: dict[str, Any]
 ) -> Iterator[tuple[Any, ...]]:
-    """Yield the rows of a query; none without a database."""
+    """Yield the rows of a query; none without a database that is a file."""
     from sessiondb.engine.default import target_at
 
     path = _database_path(ctx)

@@ -49,13 +49,15 @@ def _short_lines(
 ) -> Iterator[str]:
     """Yield the report of one screen: the database, what is in it, what to do."""
     shown = output.screen()
-    versions, file = report["versions"], report["database"]
+    versions, place = report["versions"], report["database"]
+    engine = place.get("server") or f"SQLite {versions['sqlite']}"
     yield (
         f"sessiondb {versions['sessiondb']} · Python {versions['python']} · "
-        f"SQLite {versions['sqlite']}"
+        f"{one_line(engine)}"
     )
-    yield shown.style(one_line(str(file["path"])), bold=True)
-    yield f"  {with_database(_file_text(file), options.database)}"
+    yield shown.style(one_line(str(place["path"])), bold=True)
+    if text := _place_text(place):
+        yield f"  {with_database(text, options.database)}"
     if "rows" in report:
         yield from (f"  {line}" for line in _content_lines(report))
     if "error" in report:
@@ -71,16 +73,19 @@ def _short_lines(
     yield with_database(f"every setting and table: {every}", options.database)
 
 
-def _file_text(file: dict[str, Any]) -> str:
-    if not file["exists"]:
+def _place_text(place: dict[str, Any]) -> str:
+    """Return the size of a database; empty if its server does not answer."""
+    if place["exists"] is None:
+        return ""
+    if not place["exists"]:
         return f"does not exist yet; {command('init')} creates it"
-    facts = [size(file["bytes"])]
-    if file.get("bytes_wal"):
-        facts.append(f"{size(file['bytes_wal'])} in the write-ahead log")
-    if file.get("bytes_free_on_disk") is not None:
-        facts.append(f"{size(file['bytes_free_on_disk'])} free on the disk")
-    if file.get("mode"):
-        facts.append(f"mode {file['mode']}")
+    facts = [size(place["bytes"])]
+    if place.get("bytes_wal"):
+        facts.append(f"{size(place['bytes_wal'])} in the write-ahead log")
+    if place.get("bytes_free_on_disk") is not None:
+        facts.append(f"{size(place['bytes_free_on_disk'])} free on the disk")
+    if place.get("mode"):
+        facts.append(f"mode {place['mode']}")
     return ", ".join(facts)
 
 

@@ -355,6 +355,9 @@ class Readable:
 
     def _read_completely(self, session: Session) -> Export:
         """Return a session that can be read completely; raises one of `UNREADABLE`."""
+        # A database of a server cannot be read past damage.
+        if self._store.path is None:
+            return self._read_through(session)
         damage = self._store.read_past_damage(lambda _: None)
         try:
             with damage.suspended():

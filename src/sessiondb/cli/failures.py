@@ -141,11 +141,12 @@ def _of_click(error: click.ClickException, options: Options) -> Failure:
 
 
 def _translate_error(error: BaseException) -> BaseException:
-    """Return our error for one of the engine's driver; any other unchanged."""
-    # The engine is not loaded for this: an engine that is not loaded raised no error.
+    """Return our error for one of an engine's driver; any other unchanged."""
+    # No engine is loaded for this: one that is not loaded raised no error.
     module = sys.modules.get("sessiondb.engine.default")
-    if module is not None and isinstance(error, module.ENGINE.Error):
-        return cast("SessionDBError", module.ENGINE.translate(error))
+    for engine in module.loaded_engines() if module else ():
+        if isinstance(error, engine.Error):
+            return cast("SessionDBError", engine.translate(error))
     return error
 
 

@@ -25,6 +25,7 @@ from sessiondb.cli.watchers import Watchers
 from sessiondb.clock import now_ms
 from sessiondb.errors import NotFoundError, SessionDBError
 from sessiondb.formats.kit.files import file_stamp
+from sessiondb.location.database import database_of
 from sessiondb.model import Imported, Problem
 from sessiondb.model.handles import SessionHandle
 
@@ -176,8 +177,8 @@ def follow(
     *unfinished* has the problems of that import that may pass.
     """
     reporter = _Reporter(store, first, unfinished, as_json)
-    if store.path is not None:
-        Watchers(store.path, changes.places).join()
+    database = database_of(store)
+    Watchers(database, changes.places).join()
     say("watching; Ctrl-C ends it")
     while True:
         sys.stdout.flush()
@@ -192,7 +193,7 @@ def follow(
                 raise
             # Nothing of this look is known to be imported.
             changes.forget_all()
-            reporter.report([Problem(str(store.path), f"{error}; trying again")])
+            reporter.report([Problem(str(database), f"{error}; trying again")])
 
         time.sleep(max(PAUSE, SHARE * (time.process_time() - spent)))
 

@@ -20,8 +20,7 @@ from sessiondb.errors import NotFoundError, ReadOnlyError, SessionDBError, abrid
 from sessiondb.hints import command, with_database, word
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
+    from sessiondb.engine.base import Target
     from sessiondb.location.database import Database, Scope
     from sessiondb.model import Message, Session
     from sessiondb.repository import Read
@@ -142,15 +141,15 @@ def locate(options: Options) -> Database:
     return database
 
 
-def existing(options: Options) -> Path:
-    """Return the path of the database without opening it; raises `NotFoundError`."""
-    path = locate(options).path
-    if path is None or not path.exists():
+def existing(options: Options) -> Target:
+    """Return the database without opening it; raises `NotFoundError`."""
+    database = locate(options)
+    target = database.target()
+    if target is None or not target.exists():
         raise NotFoundError(
-            f"no database at {path or ':memory:'}",
-            hint=f"{command('init')} creates it",
+            f"no database at {database}", hint=f"{command('init')} creates it"
         )
-    return path
+    return target
 
 
 def open_store(
@@ -188,7 +187,8 @@ def open_store(
 
     if store.location.notice:
         say(store.location.notice)
-    if not writing:
+    # A server has no pages that could be read past.
+    if not writing and store.path is not None:
         store.read_past_damage(partial(_report_damage, options))
     return store
 

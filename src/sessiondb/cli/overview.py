@@ -120,8 +120,8 @@ def _exists(options: Options) -> bool:
     """
     if options.db is not None:
         return True
-    path = locate(options).path
-    return path is not None and path.exists()
+    target = locate(options).target()
+    return target is not None and target.exists()
 
 
 def _status_of(store: Store, prices: Prices) -> Status:

@@ -10,7 +10,7 @@ from sessiondb.cli import options as shared
 from sessiondb.cli import output
 from sessiondb.cli.opening import Options, here, locate, open_store, say
 from sessiondb.cli.text import count
-from sessiondb.errors import NotFoundError, abridged
+from sessiondb.errors import NotFoundError, UnsupportedError, abridged
 from sessiondb.hints import command
 from sessiondb.location import database as location
 from sessiondb.location import trust
@@ -23,8 +23,11 @@ from sessiondb.location.directories import expanded
 def path_command(options: Options, *, as_json: bool) -> None:
     """Print the path of the database that is used here; it need not exist yet."""
     database = locate(options)
-    path = str(database.path or ":memory:")
-    exists = database.path is not None and database.path.exists()
+    path = str(database)
+    # A server is not asked.
+    exists = None
+    if database.server is None:
+        exists = database.path is not None and database.path.exists()
     result = {"path": path, "kind": database.kind, "exists": exists}
     output.write_result(result, path, as_json=as_json)
 
@@ -52,19 +55,25 @@ def init_command(options: Options, *, for_project: bool, as_json: bool) -> None:
         options = Options(db=str(database.path))
 
     with open_store(options, writing=True, parents=True) as store:
-        path = str(store.path)
+        path = str(store.path or store.location)
     output.write_result({"path": path}, path, as_json=as_json)
 
 
 @click.command("trust")
 @click.argument("directory", type=shared.PATH, metavar="[DIR]", required=False)
 @click.option("--revoke", is_flag=True, help="Stop using it; the file stays.")
-def trust_command(directory: str | None, *, revoke: bool) -> None:
+@click.pass_obj
+def trust_command(options: Options, directory: str | None, *, revoke: bool) -> None:
     """Use the database that came with the project of DIR (default: here).
 
     Until then a database that was not made on this machine is neither read nor
     written: a cloned repository must not decide where transcripts go.
     """
+    if options.db is not None and (server := locate(options).server):
+        raise UnsupportedError(
+            f"this is for a file that came with a project; {server} is on a server",
+            hint="the roles of the server decide who reads and writes it",
+        )
     path = location.find_local(directory)
     if path is None:
         raise NotFoundError(

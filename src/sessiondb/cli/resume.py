@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from sessiondb.arguments import file_of
 from sessiondb.cli import losses, output
 from sessiondb.cli import options as shared
 from sessiondb.cli.around import origin_of, with_results
@@ -152,7 +151,8 @@ def resume_command(
                 )
             session = _fork_at(store, session, place)
         plan = with_model(store, _make_plan(store, session, into))
-        steps = list(plan.steps(file_of(store), plan.program))
+        database = str(store.path or store.location)
+        steps = list(plan.steps(database, plan.program))
     if printing or as_json:
         _print_plan(plan, steps, as_json)
     else:

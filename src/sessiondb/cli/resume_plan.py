@@ -46,15 +46,18 @@ class Plan:
         """The bytes of the file."""
         return self.text.encode("utf-8", "surrogatepass")
 
-    def steps(self, database: Path, form: str) -> Iterator[list[str]]:
-        """Yield the lines that a user would type to do all this by hand."""
+    def steps(self, database: str, form: str) -> Iterator[list[str]]:
+        """Yield the lines that a user would type to do all this by hand.
+
+        *database* is what ``--db`` takes.
+        """
         if self.file:
             folder = Path(self.file).parent
             if not folder.is_dir():
                 yield ["mkdir", "-p", str(folder)]
             detail = ["--detail", self.detail] if self.detail else []
             yield [
-                *("sessiondb", "--db", str(database), "export", self.session.id),
+                *("sessiondb", "--db", database, "export", self.session.id),
                 *("--to", form, *detail, "-o", self.file),
             ]
         yield ["cd", self.directory]

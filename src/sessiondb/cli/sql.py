@@ -1,23 +1,22 @@
-"""``sql``: SQL that can only read, or the sqlite3 shell."""
+"""``sql``: SQL that can only read, or the shell of the engine."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Iterator
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from sessiondb.arguments import file_of
 from sessiondb.cli import options as shared
 from sessiondb.cli import output
 from sessiondb.cli.opening import Options, open_store
 from sessiondb.errors import InvalidInputError, abridged
 
 if TYPE_CHECKING:
-    from sessiondb.engine.base import Cursor
+    from sessiondb.engine.base import Cursor, Target
 
 #: Rows that a table on a terminal is measured by.
 _MEASURED = 200
@@ -37,17 +36,20 @@ def sql_command(options: Options, *, query: str | None, as_json: bool) -> int:
     In QUERY, data_json(data) is the column data of session, message or part as JSON;
     the sqlite3 shell does not have it.
     """
+    from sessiondb.location.database import database_of
+
     with open_store(options) as store:
-        path = file_of(store)
+        database = database_of(store)
         if query is not None:
-            _run_query(path, query, as_json)
+            _run_query(database, query, as_json)
             return 0
-    return _run_shell(path)
+    shell = database.shell()
+    environment = os.environ | shell.environment
+    ended = subprocess.run(shell.command, env=environment, check=False)  # noqa: S603
+    return ended.returncode
 
 
-def _run_query(path: Path, query: str, as_json: bool) -> None:
-    from sessiondb.engine.default import ENGINE
-
+def _run_query(database: Target, query: str, as_json: bool) -> None:
     try:
         query.encode()
     except UnicodeEncodeError as error:
@@ -55,15 +57,8 @@ def _run_query(path: Path, query: str, as_json: bool) -> None:
             f"QUERY is not valid Unicode: {abridged(query)}"
         ) from error
 
-    with ENGINE.upkeep.query(path, query) as cursor:
+    with database.query(query) as cursor:
         _write_rows(cursor, as_json)
-
-
-def _run_shell(path: Path) -> int:
-    from sessiondb.engine.default import ENGINE
-
-    shell = ENGINE.upkeep.shell(path)
-    return subprocess.run(shell, check=False).returncode  # noqa: S603
 
 
 def _write_rows(cursor: Cursor, as_json: bool) -> None:

@@ -1,4 +1,4 @@
-"""``migrate``, ``backup`` and ``vacuum``: the database as a file."""
+"""``migrate``, ``backup`` and ``vacuum``: the schema, and the database as a file."""
 
 from __future__ import annotations
 
@@ -31,11 +31,9 @@ if TYPE_CHECKING:
 @click.pass_obj
 def migrate_command(options: Options, *, dry_run: bool, as_json: bool) -> None:
     """Upgrade the database to the schema of this release; a backup is made first."""
-    from sessiondb.engine.default import ENGINE
-
-    path = existing(options)
-    steps = ENGINE.upkeep.pending(path)
-    backup = ENGINE.upkeep.migrate(path) if steps and not dry_run else None
+    database = existing(options)
+    steps = database.pending()
+    backup = database.migrate() if steps and not dry_run else None
     if as_json:
         output.write_json(
             {
@@ -52,7 +50,7 @@ def migrate_command(options: Options, *, dry_run: bool, as_json: bool) -> None:
     if backup:
         say(f"the file before the migration: {backup}")
     if not steps:
-        say(f"{path} is up to date")
+        say(f"{database} is up to date")
 
 
 @click.command("backup")
@@ -65,7 +63,7 @@ def backup_command(options: Options, *, target: str, as_json: bool) -> None:
     Agents can keep writing; the copy is the database as it was at one moment.
     """
     from sessiondb.engine.outputs import part_of
-    from sessiondb.maintenance.backup import backup
+    from sessiondb.maintenance.backup import ON_A_SERVER, backup
 
     path = Path(target)
     if os.path.isdir(path):
@@ -77,7 +75,7 @@ def backup_command(options: Options, *, target: str, as_json: bool) -> None:
         watched(
             lambda: _file_bytes(part),
             "backup",
-            _file_bytes(file_of(store)),
+            _file_bytes(file_of(store, ON_A_SERVER)),
             quiet=as_json,
         ),
     ):
@@ -101,23 +99,24 @@ def vacuum_command(options: Options, *, dry_run: bool, yes: bool, as_json: bool)
     Agents may keep working: their writes wait. The plan is shown first; type
     yes on a terminal.
     """
-    from sessiondb.maintenance import plan_vacuum
+    from sessiondb.maintenance.vacuum import ON_A_SERVER, plan_vacuum
 
     consent = Consent(dry_run=dry_run, yes=yes, as_json=as_json)
     existing(options)
     result = {}
     with open_store(options, writing=not dry_run) as store:
+        path = file_of(store, ON_A_SERVER)
         if not dry_run:
             # Removed rows that are not reaped yet would count as used.
             store.reap()
         plan = plan_vacuum(store)
-        consent.show(_vacuum_plan(plan, file_of(store)))
+        consent.show(_vacuum_plan(plan, path))
         if not dry_run:
             # Without a terminal no yes is needed: no session is lost.
             if can_ask() and not consent.given("vacuum"):
                 say("nothing changed")
                 return 1
-            result = asdict(_run_vacuum(store, plan, quiet=as_json))
+            result = asdict(_run_vacuum(store, plan, path, quiet=as_json))
 
     if as_json:
         output.write_json(asdict(plan) | result | {"dry_run": dry_run})
@@ -137,11 +136,10 @@ def _vacuum_plan(plan: VacuumPlan, path: Path) -> Iterator[str]:
         yield f"{removed} still there: their space too"
 
 
-def _run_vacuum(store: Store, plan: VacuumPlan, *, quiet: bool) -> Vacuumed:
+def _run_vacuum(store: Store, plan: VacuumPlan, path: Path, *, quiet: bool) -> Vacuumed:
     """Carry out *plan*, showing its progress, and report it."""
     from sessiondb.maintenance import vacuum
 
-    path = file_of(store)
     # The new content goes through the WAL; the file itself changes at the very end.
     wal = path.with_name(f"{path.name}-wal")
     with watched(lambda: _file_bytes(wal), "vacuum", plan.bytes_after, quiet=quiet):

@@ -1,4 +1,4 @@
-"""One watcher for a database: a second one waits, or says that it is not alone.
+"""One watcher of a database on a machine: a second one waits, or reports the first.
 
 A watcher holds a lock on a file in the user's state directory, which the system frees
 when its process ends. The file says who holds it, and which places are watched.
@@ -14,12 +14,15 @@ import time
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sessiondb.cli.opening import say
 from sessiondb.dataclass import dataclass, field
 from sessiondb.errors import NotFoundError
 from sessiondb.location.directories import state_directory
+
+if TYPE_CHECKING:
+    from sessiondb.engine.base import Target
 
 #: Seconds between two attempts of a watcher that waits.
 PAUSE = 0.5
@@ -29,7 +32,7 @@ PAUSE = 0.5
 class Watchers:
     """The watchers of one database; this one imports what is at *places*."""
 
-    database: Path
+    database: Target
     places: Iterable[Path]
     _file: int | None = field(default=None, init=False)
 
@@ -53,6 +56,7 @@ class Watchers:
 
     def _try_lock(self, places: list[str]) -> bool:
         """Return False if another process holds the lock."""
+        # A server that does not answer is an `OSError`, too: the import reports it.
         with suppress(OSError, NotFoundError):
             self._file = self._open_lock_file()
             if not _lock_descriptor(self._file):
@@ -67,11 +71,11 @@ class Watchers:
         """Return the descriptor of the file, which stays open until the end."""
         if self._file is not None:
             return self._file
-        # By its identity: a database has many paths.
-        facts = self.database.stat()
-        name = hashlib.sha256(f"{facts.st_dev}:{facts.st_ino}".encode()).hexdigest()[
-            :16
-        ]
+        # By its identity: a database has many names.
+        identity = self.database.identity()
+        if identity is None:
+            raise NotFoundError(f"no database at {self.database}")
+        name = hashlib.sha256(repr(identity).encode()).hexdigest()[:16]
         folder = state_directory()
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)

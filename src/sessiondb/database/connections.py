@@ -1,8 +1,7 @@
 """The reader connections of an `AsyncStore`, each owned by a thread.
 
-aiosqlite has the same design, but a read through it would need its private names, or
-one round trip to the thread per statement; only `connection`, which is SQLAlchemy's,
-uses it.
+An asynchronous driver would need a round trip for each statement of a read. Only
+`connection`, which is SQLAlchemy's, uses that of the engine.
 """
 
 from __future__ import annotations

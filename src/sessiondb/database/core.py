@@ -29,7 +29,7 @@ from sessiondb.effects.delete import Delete, Reap
 from sessiondb.effects.project import RefreshProject
 from sessiondb.effects.unit import Unit
 from sessiondb.engine.base import DURABILITIES, Connection
-from sessiondb.engine.default import target_at, target_of, temporary_place
+from sessiondb.engine.default import target_at, temporary_place
 from sessiondb.errors import (
     InvalidInputError,
     NotFoundError,
@@ -88,14 +88,11 @@ class Core:
         self.durability = durability
         self.busy_timeout = bounds.seconds(busy_timeout, "busy_timeout")
         self._temporary = None
-        if self.location.server is not None:
-            self.target = target_of(self.location.server)
-        elif self.location.path is not None:
-            self.target = target_at(self.location.path)
-        else:
+        target = self.location.target()
+        if target is None:
             self._temporary = temporary_place()
-            self.target = target_at(self._temporary.path)
-        self.engine = self.target.engine
+            target = target_at(self._temporary.path)
+        self.target, self.engine = target, target.engine
         self._pid = os.getpid()
 
         self.readers = IdleReaders(

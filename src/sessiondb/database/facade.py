@@ -126,13 +126,17 @@ class Facade:
         """The database file.
 
         That of ``:memory:`` is a temporary one, removed by `close`. None for a database
-        of a server; a program that needs the file should check for it.
+        of a server.
         """
         return self._core.target.path
 
     @property
     def location(self) -> Database:
-        """Where the database is and how it was found."""
+        """Where the database is and how it was found.
+
+        ``str`` of it names any database, that of a server by its URL, without a
+        password.
+        """
         return self._core.location
 
     @property

@@ -9,7 +9,6 @@ whether its COMMIT took place.
 
 from __future__ import annotations
 
-import os
 from collections.abc import (
     Callable,
     Generator,
@@ -23,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from sessiondb.dataclass import dataclass, field
-from sessiondb.engine.disk import FileIdentity
+from sessiondb.engine.upkeep import DatabaseUpkeep
 from sessiondb.errors import SessionDBError
 
 if TYPE_CHECKING:
@@ -262,7 +261,7 @@ class TemporaryPlace(Protocol):
 Identity = Hashable
 
 
-class Target(Protocol):
+class Target(DatabaseUpkeep, Protocol):
     """A database that can be opened: a file, or one of a server.
 
     ``str`` of it is for users: it has no password. Its functions raise our errors.
@@ -357,7 +356,7 @@ class Engine(Protocol):
     """A kind of database, without state: all state is in its connections.
 
     There is one object for each kind. What opens a database is its `Target`. Functions
-    of a connection raise `Error`; those of a path raise our errors.
+    of a connection raise `Error`.
     """
 
     def __hash__(self) -> int:
@@ -459,28 +458,6 @@ class Engine(Protocol):
 
         It waits like `begin_write`; False if another connection still needs the log.
         *room* is how many bytes may stay on the disk for the commits that follow.
-        """
-
-    # -- places --------------------------------------------------------------
-
-    def open_files(self) -> set[FileIdentity]:
-        """Return the files of all databases that this process has open.
-
-        With those beside each. To open and close one in another way could release its
-        locks. Empty for an engine without files.
-        """
-
-    def owns(self, path: Path, facts: os.stat_result | None) -> bool:
-        """Return whether the file at *path* is a database, or belongs to one.
-
-        Such a file is never overwritten. *facts* are its ``lstat``, None without a
-        file. Raises `StorageError` if the answer is unknown.
-        """
-
-    def reserved_ending(self, path: Path) -> str | None:
-        """Return the ending of *path* that the engine reserves, None if it does not.
-
-        Files with such names belong to the database of the rest of the name.
         """
 
     # -- SQLAlchemy ----------------------------------------------------------

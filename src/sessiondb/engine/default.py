@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Final
 
 from sessiondb.engine.address import Address
 from sessiondb.engine.base import Engine, Target, TemporaryPlace
+from sessiondb.engine.file_engine import FileEngine
 from sessiondb.engine.sqlite.engine import SQLITE
 from sessiondb.engine.sqlite.files import TemporaryDatabase
 from sessiondb.engine.sqlite.target import SQLiteFile
 from sessiondb.errors import MissingExtraError
 
-ENGINE: Final[Engine] = SQLITE
+#: The engine of files.
+ENGINE: Final[FileEngine] = SQLITE
 
 
 def target_at(path: Path) -> Target:
@@ -41,3 +44,11 @@ def target_of(address: Address) -> Target:
 def temporary_place() -> TemporaryPlace:
     """Return a new, empty place for a ``:memory:`` database."""
     return TemporaryDatabase()
+
+
+def loaded_engines() -> list[Engine]:
+    """Return the engines that this process can have used: no other one is loaded."""
+    module = sys.modules.get("sessiondb.engine.postgresql.target")
+    if module is None:
+        return [SQLITE]
+    return [SQLITE, module.PostgreSQLDatabase.engine]

@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from sessiondb.engine.base import Engine
+    from sessiondb.engine.file_engine import FileEngine
 
 
 def check_place(path: Path) -> bool:
@@ -211,7 +211,7 @@ class Folder:
             self._made.append(folder)
 
 
-def _load_engine() -> Engine:
+def _load_engine() -> FileEngine:
     """Return the engine, loaded only now: looking for a database needs none."""
     from sessiondb.engine.default import ENGINE
 

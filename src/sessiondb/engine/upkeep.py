@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from sessiondb.dataclass import dataclass
-from sessiondb.engine.base import Connection, Cursor
+
+if TYPE_CHECKING:
+    from sessiondb.engine.base import Connection, Cursor
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,23 +43,88 @@ class Pending(NamedTuple):
     additive: bool
 
 
-class Upkeep(Protocol):
-    """Operations on the engine's own storage: damage, space, copies, migrations.
+class Shell(NamedTuple):
+    """A command with its arguments, and what it adds to the environment.
 
-    The invariants of our rows are not among them: `sessiondb.maintenance` checks those
-    in SQL. Functions of a connection raise `Engine.Error`, those of a path our errors.
+    A password is never an argument: those of a process are public.
     """
 
-    # -- damage and repair ---------------------------------------------------
+    command: list[str]
+    environment: dict[str, str]
+
+
+class DatabaseUpkeep(Protocol):
+    """Operations on one database; a part of `engine.base.Target`."""
+
+    def exists(self) -> bool:
+        """Return whether there is a database: the file, or our tables on the server.
+
+        Raises `UnavailableError` for a server that does not answer.
+        """
+
+    def facts(self) -> dict[str, Any]:
+        """Return facts about the place of the database, as JSON values.
+
+        They are ``path``, which is ``str`` of the target, ``exists``, and ``bytes`` if
+        it does; a database of a server has ``server``, its name and version. No file is
+        opened for them. Raises `StorageError`, `UnavailableError`.
+        """
+
+    def verify(self) -> None:
+        """Raise what `ensure` would raise for the database, which exists.
+
+        Nothing is written; an older database passes if an opening may migrate it.
+        """
+
+    def pending(self) -> list[Pending]:
+        """Return the pending migrations, in order; ``[]`` for a current database.
+
+        Raises `NotFoundError`, `NotADatabaseError`, `UntrustedDatabaseError`, and
+        `SchemaVersionError` for one that this release cannot migrate.
+        """
+
+    def migrate(self) -> Path | None:
+        """Run the pending migrations; return the backup, None if none was made.
+
+        Raises `SchemaVersionError`, `BusyError`, `ConflictError` (rows would have been
+        lost) and the errors of the storage; each leaves the database as it was.
+        """
+
+    def query(self, sql: str) -> AbstractContextManager[Cursor]:
+        """Run one statement of a user, for a ``with`` block that reads its rows.
+
+        It can read the database and do nothing else, and has the function
+        ``data_json(data)``: a column ``data`` as JSON text, NULL for NULL. Text that is
+        not valid Unicode is read with lone surrogates. Raises `ReadOnlyError` for a
+        statement that writes, `InvalidInputError` for one that is not SQL, and the
+        errors of `translate`.
+        """
+
+    def shell(self) -> Shell:
+        """Return the command of a shell that only reads the database.
+
+        Raises `NotFoundError` if it is not installed.
+        """
+
+
+class Upkeep(Protocol):
+    """Operations on the engine's own storage, and facts about it.
+
+    The invariants of our rows are not among them: `sessiondb.maintenance` checks those
+    in SQL. Functions of a connection raise `Engine.Error`.
+    """
+
+    # -- damage --------------------------------------------------------------
 
     def damage(self, connection: Connection) -> list[str]:
-        """Return a line for each defect of the database; ``[]`` for none.
+        """Return a line for each defect of the storage; ``[]`` for none.
 
-        Damage that ends the examination is the last line. Raises `BusyError`.
+        Damage that ends the examination is the last line. Always ``[]`` for a server,
+        which examines its storage by itself. Raises `BusyError`.
         """
 
     def is_of_an_index(self, line: str) -> bool:
-        """Return whether a line of `damage` is about an index that `reindex` mends."""
+        """Return whether a line of `damage` is about an index that a repair mends."""
 
     def is_of_pages(self, line: str) -> bool:
         """Return whether a line of `damage` is about the storage, not its content.
@@ -66,7 +133,10 @@ class Upkeep(Protocol):
         """
 
     def broken_references(self, connection: Connection) -> list[tuple[str, str]]:
-        """Return (table, table it refers to) of each row with a broken reference."""
+        """Return (table, table it refers to) of each row with a broken reference.
+
+        ``[]`` if the engine does not let any break.
+        """
 
     def references_to(
         self, connection: Connection, table: str
@@ -76,26 +146,7 @@ class Upkeep(Protocol):
         A newer release may have added some.
         """
 
-    def connect_to_repair(self, path: Path, busy_timeout: float) -> Connection:
-        """Open *path*, without the enforcement of references.
-
-        *busy_timeout* is in seconds.
-        """
-
-    def reindex(self, connection: Connection) -> None:
-        """Rebuild every index, as far as the tables can be read."""
-
-    # -- space ---------------------------------------------------------------
-
-    def space(self, connection: Connection, path: Path) -> Space:
-        """Return the size of the database, and the room that `rewrite` needs."""
-
-    def rewrite(self, connection: Connection, path: Path) -> bool:
-        """Return unused space to the disk; False if a reader delays that.
-
-        Raises `StorageFullError`, before anything is written, if a disk has too little
-        room.
-        """
+    # -- facts ---------------------------------------------------------------
 
     def bytes_by_table(self, connection: Connection) -> dict[str, int]:
         """Return the bytes of each table with its indexes, the largest first.
@@ -103,38 +154,8 @@ class Upkeep(Protocol):
         An engine may estimate them.
         """
 
-    # -- copies --------------------------------------------------------------
-
-    def copied(
-        self, path: Path, to: Path, *, exact: bool = False, part: Path | None = None
-    ) -> AbstractContextManager[Path]:
-        """Copy the database as of one moment to the new file *to*.
-
-        The ``with`` block gets the copy under a temporary name, *part*, to verify it;
-        it is renamed when the block is left, and removed if by an exception. The copy
-        is compact, or *exact*: with its damage. Raises the errors of `outputs.writing`.
-        """
-
-    def open_copy(self, copy: Path, original: Path) -> Connection:
-        """Open a *copy* of the database *original*, which errors name, for reading.
-
-        Raises `NotADatabaseError`, `SchemaVersionError`, `UntrustedDatabaseError` and
-        `CorruptionError`.
-        """
-
-    def make_place(self, path: Path) -> None:
-        """Make the missing folders of a new file at *path*, private like a database."""
-
-    # -- facts ---------------------------------------------------------------
-
     def versions(self) -> dict[str, str | None]:
         """Return the versions of the engine and of its libraries, None if missing."""
-
-    def place_facts(self, path: Path) -> dict[str, Any]:
-        """Return facts about the database at *path* without opening it, as JSON values.
-
-        Without a database they are ``path`` and ``exists``, which is False.
-        """
 
     def settings(self, connection: Connection) -> dict[str, Any]:
         """Return the settings of the database, a JSON object under one key."""
@@ -142,45 +163,5 @@ class Upkeep(Protocol):
     def advice(self, report: dict[str, Any]) -> list[str]:
         """Return sentences of advice on a report; ``[]`` if there is nothing to do.
 
-        *report* has `place_facts` under ``database``, and `settings` if it was opened.
-        """
-
-    # -- the schema ----------------------------------------------------------
-
-    def verify(self, path: Path) -> None:
-        """Raise what `Engine.ensure` would raise for the existing database at *path*.
-
-        Nothing is written; an older database passes if an opening may migrate it.
-        """
-
-    def pending(self, path: Path) -> list[Pending]:
-        """Return the pending migrations, in order; ``[]`` for a current database.
-
-        Raises `NotFoundError`, `NotADatabaseError`, `UntrustedDatabaseError`, and
-        `SchemaVersionError` for one that this release cannot migrate.
-        """
-
-    def migrate(self, path: Path) -> Path | None:
-        """Run the pending migrations; return the backup, None if none was needed.
-
-        Raises `SchemaVersionError`, `BusyError`, `ConflictError` (rows would have been
-        lost) and the errors of the storage; each leaves the database as it was.
-        """
-
-    # -- SQL of users --------------------------------------------------------
-
-    def query(self, path: Path, sql: str) -> AbstractContextManager[Cursor]:
-        """Run one statement of a user, for a ``with`` block that reads its rows.
-
-        It can read the database and do nothing else, and has the function
-        ``data_json(data)``: a column ``data`` as JSON text, NULL for NULL. Text that is
-        not valid Unicode is read with lone surrogates. Raises `ReadOnlyError` for a
-        statement that writes, `InvalidInputError` for one that is not SQL, and the
-        errors of `Engine.translate`.
-        """
-
-    def shell(self, path: Path) -> list[str]:
-        """Return the command, with arguments, of a shell that only reads *path*.
-
-        Raises `NotFoundError` if it is not installed.
+        *report* has `Target.facts` under ``database``, and `settings` if it was opened.
         """

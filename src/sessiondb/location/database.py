@@ -11,7 +11,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Literal, cast, get_args
+from typing import TYPE_CHECKING, Literal, cast, get_args
 
 from sessiondb.dataclass import dataclass, replace
 from sessiondb.engine.address import Address
@@ -30,6 +30,10 @@ from sessiondb.location.directories import data_directory, expanded
 from sessiondb.location.git import read_small
 from sessiondb.location.project import Place, project_at
 from sessiondb.location.trust import FILE, FOLDER
+
+if TYPE_CHECKING:
+    from sessiondb.arguments import OpenedStore
+    from sessiondb.engine.base import Target
 
 Kind = Literal["explicit", "environment", "local", "global", "memory"]
 Scope = Literal["auto", "local", "global"]
@@ -65,6 +69,32 @@ class Database:
 
     def __str__(self) -> str:
         return str(self.server or self.path or ":memory:")
+
+    def target(self) -> Target | None:
+        """Return the database as its engine opens it; None for ``:memory:``.
+
+        Raises `MissingExtraError` if the driver of a server is not installed.
+        """
+        # Not at the top: to say where a database is needs no engine.
+        from sessiondb.engine.default import target_at, target_of
+
+        if self.server is not None:
+            return target_of(self.server)
+        return None if self.path is None else target_at(self.path)
+
+
+def database_of(store: OpenedStore) -> Target:
+    """Return the database of an opened store, for connections beside its own.
+
+    That of ``:memory:`` is a temporary file.
+    """
+    from sessiondb.engine.default import target_at
+
+    if store.path is not None:
+        return target_at(store.path)
+    target = store.location.target()
+    assert target is not None, "what is not a file is a database of a server"
+    return target
 
 
 def resolve(

@@ -6,14 +6,16 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-from sessiondb.arguments import HasPath, checked, file_of
+from sessiondb.arguments import OpenedStore, checked, file_of
 from sessiondb.dataclass import dataclass
 from sessiondb.engine import outputs
-from sessiondb.engine.default import ENGINE
+from sessiondb.engine.default import ENGINE, target_at
 from sessiondb.errors import ConflictError, CorruptionError, InvalidInputError, abridged
 from sessiondb.hints import command
 from sessiondb.maintenance.connecting import connected
 
+#: The advice for a database of a server.
+ON_A_SERVER = "pg_dump writes a backup of a database of PostgreSQL"
 _COUNT = "SELECT count(*) FROM session WHERE time_deleted IS NULL"
 
 
@@ -28,17 +30,17 @@ class Backup:
 
 @checked
 def backup(
-    store: HasPath, to: str | os.PathLike[str], *, part: Path | None = None
+    store: OpenedStore, to: str | os.PathLike[str], *, part: Path | None = None
 ) -> Backup:
     """Write a compact copy of a store's database to the new file *to*.
 
     Only its owner can read it. A missing folder is made, with mode 0700. *part* is its
     name until it is complete, for a caller that shows progress. Raises `ConflictError`
     if *to* exists, `InvalidInputError` if it is not a path, or a place that is never
-    written, `CorruptionError` if the copy is damaged, `StorageError`; no incomplete
-    copy is left behind.
+    written, `CorruptionError` if the copy is damaged, `UnsupportedError` for a database
+    of a server, `StorageError`; no incomplete copy is left behind.
     """
-    to = _backup_path(to)
+    path, to = file_of(store, ON_A_SERVER), _backup_path(to)
     outputs.check_name(to)
 
     # For a job that names a folder by the date, as private as the copy.
@@ -46,7 +48,7 @@ def backup(
 
     if outputs.check_place(to):
         raise ConflictError(f"{to} already exists", hint="a backup needs a new file")
-    with ENGINE.upkeep.copied(file_of(store), to, part=part) as copy:
+    with ENGINE.upkeep.copied(path, to, part=part) as copy:
         summary = _verify_backup(copy)
     return replace(summary, path=to)
 
@@ -66,7 +68,7 @@ def _backup_path(target: str | os.PathLike[str]) -> Path:
 
 
 def _verify_backup(path: Path) -> Backup:
-    with connected(path, mode="rw") as connection:
+    with connected(target_at(path), mode="rw") as connection:
         if damage := connection.engine.upkeep.damage(connection):
             raise CorruptionError(
                 f"the copy is damaged: {damage[0]}",

@@ -13,10 +13,11 @@ from dataclasses import replace
 from typing import Any
 
 from sessiondb import codec
-from sessiondb.arguments import HasPath, checked, file_of
+from sessiondb.arguments import OpenedStore, checked
 from sessiondb.dataclass import dataclass
 from sessiondb.engine.base import Connection
-from sessiondb.errors import BusyError, CodecError
+from sessiondb.errors import BusyError, CodecError, UnavailableError
+from sessiondb.location.database import database_of
 from sessiondb.maintenance.connecting import connected
 from sessiondb.maintenance.derived import DERIVATIONS
 from sessiondb.maintenance.questions import QUESTIONS
@@ -49,11 +50,12 @@ Check = Callable[[Connection], Iterator[Finding]]
 
 
 @checked
-def check(store: HasPath) -> list[Finding]:
+def check(store: OpenedStore) -> list[Finding]:
     """Return every defect of the database of *store*; ``[]`` if there is none.
 
-    Damage that prevents a check is a finding of that check.
-    Raises `BusyError` and `StorageError`.
+    Damage that prevents a check is a finding of that check. A server examines its own
+    storage; of its database the rows are checked.
+    Raises `BusyError`, `StorageError` and `UnavailableError`.
     """
     checks: dict[str, Check] = {
         "integrity": _check_integrity,
@@ -67,12 +69,13 @@ def check(store: HasPath) -> list[Finding]:
         **{name: _counting_check(name) for name in QUESTIONS},
     }
     findings: list[Finding] = []
-    with connected(file_of(store)) as connection:
+    database = database_of(store)
+    with connected(database) as connection:
         connection.execute(connection.engine.begin_read)
         for name, run in checks.items():
             findings += _found_by(name, run, connection)
 
-    with connected(file_of(store), mode="rw") as connection:
+    with connected(database, mode="rw") as connection:
         findings += _found_by("search index", _search_index, connection)
 
         # A repair writes, which is not safe in a damaged storage.
@@ -90,10 +93,14 @@ def _found_by(name: str, run: Check, connection: Connection) -> list[Finding]:
         findings.extend(run(connection))
     except connection.engine.Error as error:
         reason = connection.engine.translate(error)
-        # A lock is not a defect; anything else is.
-        if isinstance(reason, BusyError):
+        # A lock and a server that is gone are not defects; anything else is.
+        if isinstance(reason, BusyError | UnavailableError):
             raise reason from error
         findings.append(Finding(name, str(error), 1))
+        # PostgreSQL refuses further statements in a transaction with one that failed.
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+            connection.execute(connection.engine.begin_read)
 
     return findings
 

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from pathlib import Path
 
-from sessiondb.engine.base import Connection, Mode
-from sessiondb.engine.default import target_at
+from sessiondb.engine.base import Connection, Mode, Target
 
 
 @contextmanager
 def connected(
-    path: Path, *, mode: Mode = "reader", busy_timeout: float = 10.0
+    target: Target, *, mode: Mode = "reader", busy_timeout: float = 10.0
 ) -> Iterator[Connection]:
-    """Yield a connection to the database at *path*, closed at the end of the block.
+    """Yield a connection to a database, closed at the end of the block.
 
     *busy_timeout* is in seconds. The engine's errors are raised as ours.
     """
-    target = target_at(path)
     with closing(target.connect(mode=mode, busy_timeout=busy_timeout)) as connection:
         try:
             yield connection

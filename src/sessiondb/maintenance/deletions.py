@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from sessiondb.arguments import file_of
 from sessiondb.dataclass import dataclass
 from sessiondb.effects.delete import DeleteLogged
+from sessiondb.location.database import database_of
 from sessiondb.maintenance.connecting import connected
 from sessiondb.model import StoredSession
 from sessiondb.model.versions import Version
@@ -48,7 +48,7 @@ def tombstones(store: Store) -> dict[tuple[str, str, str], Version]:
     The digest is that of the messages at the time. Raises `CorruptionError`,
     `StorageError`.
     """
-    with connected(file_of(store)) as connection:
+    with connected(database_of(store)) as connection:
         rows = connection.execute(_TOMBSTONES).fetchall()
     return {row[:3]: Version(*row[3:]) for row in rows}
 

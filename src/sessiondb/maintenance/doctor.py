@@ -1,7 +1,7 @@
 """The facts that a support request needs: versions, settings, sizes, and advice.
 
-It also works for a file that the store refuses: the report then has the ``error`` of
-an opening, and all facts that could be read.
+It also works for a database that the store refuses: the report then has the ``error``
+of an opening, and all facts that could be read.
 """
 
 from __future__ import annotations
@@ -9,14 +9,13 @@ from __future__ import annotations
 import platform
 from contextlib import suppress
 from importlib import metadata
-from pathlib import Path
 from typing import Any
 
 from sessiondb import __version__
 from sessiondb.arguments import checked
-from sessiondb.engine.base import Connection
+from sessiondb.engine.base import Connection, Engine, Target
 from sessiondb.engine.default import ENGINE
-from sessiondb.errors import SessionDBError
+from sessiondb.errors import SessionDBError, UnavailableError
 from sessiondb.hints import command
 from sessiondb.location.database import Database
 from sessiondb.maintenance.connecting import connected
@@ -44,35 +43,44 @@ def diagnose(database: Database) -> dict[str, Any]:
 
     ``advice`` is a list of sentences, empty when there is nothing to do. ``error`` is
     why the database cannot be opened or read, with the keys ``type``, ``message``,
-    ``hint`` and ``exit_code``; it is missing if it can.
+    ``hint`` and ``exit_code``; it is missing if it can. Raises `MissingExtraError`
+    without the driver of a server.
     """
-    place: dict[str, Any] = {"path": ":memory:", "exists": False}
-    if database.path is not None:
-        place = ENGINE.upkeep.place_facts(database.path)
-
+    target = database.target()
+    engine: Engine = ENGINE if target is None else target.engine
     report: dict[str, Any] = {
-        "versions": _package_versions(),
-        "database": {"kind": database.kind, **place},
+        "versions": _package_versions() | engine.upkeep.versions(),
+        # Of a server that does not answer it is not known.
+        "database": {
+            "kind": database.kind,
+            "path": str(database),
+            "exists": False if target is None else None,
+        },
     }
-    if database.path is not None and place["exists"]:
+    if target is not None:
         try:
-            report |= _report_of_file(database.path)
-            ENGINE.upkeep.verify(database.path)
+            report["database"] |= target.facts()
+            if report["database"]["exists"]:
+                report |= _report_of(target)
+                target.verify()
         except SessionDBError as error:
-            report["error"] = _error_facts(_refusal_of(database.path) or error)
+            report["error"] = _error_facts(_reason(target, error))
 
     # The engine's first: a defect there may explain everything else.
-    report["advice"] = [*ENGINE.upkeep.advice(report), *_advice_for(report)]
+    report["advice"] = [*engine.upkeep.advice(report), *_advice_for(report)]
     return report
 
 
-def _refusal_of(path: Path) -> SessionDBError | None:
-    """Return the error of an opening; None if only the content cannot be read."""
-    try:
-        ENGINE.upkeep.verify(path)
-    except SessionDBError as error:
+def _reason(target: Target, error: SessionDBError) -> SessionDBError:
+    """Return the error of an opening; *error* if only the content cannot be read."""
+    # A server that does not answer is not waited for again.
+    if isinstance(error, UnavailableError):
         return error
-    return None
+    try:
+        target.verify()
+    except SessionDBError as refusal:
+        return refusal
+    return error
 
 
 def _error_facts(error: SessionDBError) -> dict[str, Any]:
@@ -97,10 +105,11 @@ def _package_versions() -> dict[str, str | None]:
     return versions
 
 
-def _report_of_file(path: Path) -> dict[str, Any]:
-    with connected(path) as connection:
-        connection.execute(ENGINE.begin_read)
-        report = ENGINE.upkeep.settings(connection)
+def _report_of(target: Target) -> dict[str, Any]:
+    with connected(target) as connection:
+        engine = connection.engine
+        connection.execute(engine.begin_read)
+        report = engine.upkeep.settings(connection)
         report["rows"] = {
             name: connection.execute(f"SELECT count(*) FROM {rows}").fetchone()[0]
             for name, rows in _COUNTS.items()
@@ -109,11 +118,11 @@ def _report_of_file(path: Path) -> dict[str, Any]:
         names = ("source", "time_imported", "files", "with_problems")
         report["last_import"] = dict(zip(names, row, strict=True)) if row else None
         report["extensions"] = _extensions(connection)
-        report["bytes_by_table"] = connection.engine.upkeep.bytes_by_table(connection)
+        report["bytes_by_table"] = engine.upkeep.bytes_by_table(connection)
         report["biggest_sessions"] = biggest_sessions(connection)
 
     report["pending_migrations"] = [
-        f"{step.revision} {step.description}" for step in ENGINE.upkeep.pending(path)
+        f"{step.revision} {step.description}" for step in target.pending()
     ]
     return report
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from sessiondb import codec
-from sessiondb.arguments import HasPath, file_of
+from sessiondb.arguments import OpenedStore, file_of
 from sessiondb.dataclass import dataclass
 from sessiondb.effects import ownership
 from sessiondb.effects.merge import merge_projects, projects_at
@@ -55,6 +55,8 @@ from sessiondb.maintenance.values import RESPELL, misspelt_namespaces
 from sessiondb.schema.terms import USAGE_NAME
 from sessiondb.schema.version import MIN_READER, MIN_WRITER
 
+#: The advice for a database of a server.
+ON_A_SERVER = "restore a backup of the database, which pg_restore or psql reads"
 _LATER = "SELECT seq FROM message WHERE session_id = ? AND parent_seq > seq"
 _LAST_SEQ = "(SELECT max(seq) FROM message WHERE session_id = session.id)"
 
@@ -78,21 +80,24 @@ def repairable(findings: list[Finding]) -> list[Finding]:
 
 
 def repair(
-    store: HasPath, findings: list[Finding] | None = None, *, busy_timeout: float = 10.0
+    store: OpenedStore,
+    findings: list[Finding] | None = None,
+    *,
+    busy_timeout: float = 10.0,
 ) -> Repaired:
     """Repair the database of *store*; a no-op, without a copy, if nothing is wrong.
 
     *findings* are those of `check`, by default run now. *busy_timeout* is in seconds.
-    Raises `CorruptionError` if a page of a table is damaged, `SchemaVersionError` and
-    `UntrustedDatabaseError` for a schema that is not ours, `BusyError`,
-    `StorageError`; each leaves the rows as they were.
+    Raises `UnsupportedError` for a database of a server, `CorruptionError` if a page of
+    a table is damaged, `SchemaVersionError` and `UntrustedDatabaseError` for a schema
+    that is not ours, `BusyError`, `StorageError`; each leaves the rows as they were.
     """
+    path = file_of(store, ON_A_SERVER)
     defects = check(store) if findings is None else findings
     if not repairable(defects):
         return Repaired(None, [], defects)
 
     now = datetime.now(UTC)
-    path = file_of(store)
     backup = path.with_name(f"{path.name}.before-repair-{now:%Y%m%dT%H%M%S.%fZ}")
     # Exact: a compact copy would fail at the first damaged page.
     with ENGINE.upkeep.copied(path, backup, exact=True):
@@ -114,14 +119,14 @@ def repair(
 
 
 def _repair_indexes(connection: Connection) -> None:
-    engine = connection.engine.upkeep
-    lines = engine.damage(connection)
+    upkeep = ENGINE.upkeep
+    lines = upkeep.damage(connection)
     # Before anything else, which finds rows by their indexes.
     if lines:
-        engine.reindex(connection)
-        lines = engine.damage(connection)
+        upkeep.reindex(connection)
+        lines = upkeep.damage(connection)
 
-    if any(engine.is_of_pages(line) for line in lines):
+    if any(upkeep.is_of_pages(line) for line in lines):
         raise CorruptionError(
             f"pages of the file are damaged beyond repair: {lines[0].strip()}",
             hint=f"{command('export', '-a', '--to', 'jsonl', '-o', 'saved.jsonl')} "

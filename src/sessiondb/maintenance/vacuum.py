@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from sessiondb.arguments import checked, file_of
 from sessiondb.dataclass import dataclass
+from sessiondb.engine.default import ENGINE, target_at
 from sessiondb.engine.upkeep import Room
 from sessiondb.maintenance.connecting import connected
 from sessiondb.model import bounds
@@ -16,6 +17,11 @@ from sessiondb.model import bounds
 if TYPE_CHECKING:
     from sessiondb.store import Store
 
+#: The advice for a database of a server.
+ON_A_SERVER = (
+    "autovacuum of PostgreSQL reuses the space, "
+    "and VACUUM FULL in psql returns it to the disk"
+)
 _DELETED = "SELECT count(*) FROM session WHERE time_deleted IS NOT NULL"
 
 
@@ -50,12 +56,12 @@ class Vacuumed:
 def plan_vacuum(store: Store) -> VacuumPlan:
     """Return the plan of `vacuum`; nothing is written.
 
-    Raises `StorageError`, `BusyError`.
+    Raises `UnsupportedError` for a database of a server, `StorageError`, `BusyError`.
     """
-    path = file_of(store)
-    with connected(path) as connection:
+    path = file_of(store, ON_A_SERVER)
+    with connected(target_at(path)) as connection:
         connection.execute(connection.engine.begin_read)
-        space = connection.engine.upkeep.space(connection, path)
+        space = ENGINE.upkeep.space(connection, path)
         (deleted,) = connection.execute(_DELETED).fetchone()
 
     used = space.bytes - space.bytes_free
@@ -68,16 +74,18 @@ def vacuum(store: Store, *, busy_timeout: float = 10.0) -> Vacuumed:
 
     Any number of processes may have it open; each waits up to *busy_timeout*
     seconds for the other. Raises `StorageFullError` if the disk has too little room,
-    before the file is rewritten; `BusyError`, `StorageError`.
+    before the file is rewritten; `UnsupportedError` for a database of a server,
+    `BusyError`, `StorageError`.
     """
     bounds.seconds(busy_timeout, "busy_timeout")
-    path = file_of(store)
+    path = file_of(store, ON_A_SERVER)
     # Rows that are only marked as deleted would be copied like any other.
     store.reap()
 
-    with connected(path, mode="rw", busy_timeout=busy_timeout) as connection:
-        bytes_before = connection.engine.upkeep.space(connection, path).bytes
-        truncated = connection.engine.upkeep.rewrite(connection, path)
-        bytes_after = connection.engine.upkeep.space(connection, path).bytes
+    database = target_at(path)
+    with connected(database, mode="rw", busy_timeout=busy_timeout) as connection:
+        bytes_before = ENGINE.upkeep.space(connection, path).bytes
+        truncated = ENGINE.upkeep.rewrite(connection, path)
+        bytes_after = ENGINE.upkeep.space(connection, path).bytes
 
     return Vacuumed(bytes_before, bytes_after, truncated)

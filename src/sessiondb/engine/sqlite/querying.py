@@ -12,6 +12,7 @@ from sessiondb.codec import json_of_data
 from sessiondb.engine.sqlite.connection import connect
 from sessiondb.engine.sqlite.failures import translate
 from sessiondb.engine.sqlite.views import VIEW_NAMES
+from sessiondb.engine.upkeep import Shell
 from sessiondb.errors import (
     CodecError,
     InvalidInputError,
@@ -61,12 +62,12 @@ def query(path: Path, sql: str) -> Iterator[sqlite3.Cursor]:
             raise _explain_error(error) from error
 
 
-def shell(path: Path) -> list[str]:
+def shell(path: Path) -> Shell:
     """Return the command of the sqlite3 shell; raises `NotFoundError` without one."""
     program = shutil.which("sqlite3")
     if program is None:
         raise NotFoundError("no sqlite3 on PATH", hint="install it, or give a QUERY")
-    return [program, "-readonly", str(path)]
+    return Shell([program, "-readonly", str(path)], {})
 
 
 def _add_data_json(connection: sqlite3.Connection) -> list[CodecError]:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from sessiondb.dataclass import dataclass
 from sessiondb.engine import disk
-from sessiondb.engine.base import Connection, Engine, Mode, ReadableCopy
+from sessiondb.engine.base import Connection, Cursor, Engine, Mode, ReadableCopy
 from sessiondb.engine.sqlite.connection import SQLiteConnection, connect
 from sessiondb.engine.sqlite.engine import SQLITE
 from sessiondb.engine.sqlite.failures import translate
 from sessiondb.engine.sqlite.write_ahead_log import log_reaches
 from sessiondb.errors import SessionDBError
+
+if TYPE_CHECKING:
+    from sessiondb.engine.upkeep import Pending, Shell
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,3 +97,48 @@ class SQLiteFile:
     def translate(self, error: Exception) -> SessionDBError:
         """Return our error for one of the driver; see `failures.translate`."""
         return translate(error, self.path)
+
+    # -- upkeep --------------------------------------------------------------
+
+    # Its modules are not at the top, as above: alembic alone takes as long to load as
+    # everything else together.
+
+    def exists(self) -> bool:
+        """Return whether there is a file."""
+        return self.path.exists()
+
+    def facts(self) -> dict[str, Any]:
+        """Return facts about the file; see `facts.place_facts`."""
+        from sessiondb.engine.sqlite.facts import place_facts
+
+        return place_facts(self.path)
+
+    def verify(self) -> None:
+        """Refuse a file that this release cannot open; see `opening.verify`."""
+        from sessiondb.engine.sqlite.opening import verify
+
+        verify(self.path)
+
+    def pending(self) -> list[Pending]:
+        """Return the pending migrations; see `migrations.pending`."""
+        from sessiondb.engine.sqlite import migrations
+
+        return migrations.pending(self.path)
+
+    def migrate(self) -> Path | None:
+        """Run the pending migrations; see `migrations.upgrade`."""
+        from sessiondb.engine.sqlite import migrations
+
+        return migrations.upgrade(self.path)
+
+    def query(self, sql: str) -> AbstractContextManager[Cursor]:
+        """Run one statement that reads; see `querying.query`."""
+        from sessiondb.engine.sqlite.querying import query
+
+        return query(self.path, sql)
+
+    def shell(self) -> Shell:
+        """Return the command of the sqlite3 shell; see `querying.shell`."""
+        from sessiondb.engine.sqlite.querying import shell
+
+        return shell(self.path)

@@ -1,15 +1,14 @@
-"""SQLite as an `engine.upkeep.Upkeep`: the modules of this folder under its names."""
+"""SQLite as an `engine.file_engine.FileUpkeep`, of which it has the names."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from sessiondb.engine import disk
-from sessiondb.engine.sqlite import facts, integrity, querying
+from sessiondb.engine.sqlite import facts, integrity
 from sessiondb.engine.sqlite import space as sizes
 from sessiondb.engine.sqlite.admission import open_copy
 from sessiondb.engine.sqlite.copying import copied
-from sessiondb.engine.upkeep import Pending
 
 
 class SQLiteUpkeep:
@@ -28,12 +27,8 @@ class SQLiteUpkeep:
     open_copy = staticmethod(open_copy)
 
     versions = staticmethod(facts.versions)
-    place_facts = staticmethod(facts.place_facts)
     settings = staticmethod(facts.settings)
     advice = staticmethod(facts.advice)
-
-    query = staticmethod(querying.query)
-    shell = staticmethod(querying.shell)
 
     def is_of_an_index(self, line: str) -> bool:
         """Return whether a line of `damage` is about nothing but an index."""
@@ -47,22 +42,3 @@ class SQLiteUpkeep:
         """Make the folder of *path*, with mode 0700."""
         with disk.translated(path):
             disk.make_folder(path.parent)
-
-    def verify(self, path: Path) -> None:
-        """Refuse a file that this release cannot open; see `opening.verify`."""
-        from sessiondb.engine.sqlite.opening import verify
-
-        verify(path)
-
-    def pending(self, path: Path) -> list[Pending]:
-        """Return the pending migrations; see `migrations.pending`."""
-        # Not at the top: alembic takes as long to load as everything else together.
-        from sessiondb.engine.sqlite import migrations
-
-        return migrations.pending(path)
-
-    def migrate(self, path: Path) -> Path | None:
-        """Run the pending migrations; see `migrations.upgrade`."""
-        from sessiondb.engine.sqlite import migrations
-
-        return migrations.upgrade(path)
