@@ -51,6 +51,9 @@ class Server:
         data = str(self.folder / "data")
         self._run("initdb", "-D", data, "-A", "trust", "-U", "sessiondb",
                   "-E", "UTF8", "--locale=C", "--no-sync")  # fmt: skip
+        # Everybody is trusted but the role of this name, which states its password.
+        rules = self.folder / "data" / "pg_hba.conf"
+        rules.write_text(f"local all sworn scram-sha-256\n{rules.read_text()}")
         options = f"-k {self.folder} -c listen_addresses='' -c fsync=off"
         self._run("pg_ctl", "-D", data, "-o", options, "-l",
                   str(self.folder / "log"), "-w", "start")  # fmt: skip
@@ -58,6 +61,10 @@ class Server:
     def stop(self) -> None:
         """Stop the server."""
         self._run("pg_ctl", "-D", str(self.folder / "data"), "-m", "immediate", "stop")
+
+    def url(self, database: str = "postgres", more: str = "") -> str:
+        """Return the URL of a database, with further options: ``&name=value``."""
+        return f"postgresql:///{database}?host={self.folder}&user=sessiondb{more}"
 
     def run(self, script: str) -> str:
         """Run SQL to its end, whatever fails; return the lines of psql's errors."""

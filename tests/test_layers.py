@@ -41,6 +41,7 @@ LIBRARIES = {
     "langgraph": {"adapters"},
     "markdown_it": {"formats"},
     "msgpack": {"codec", "formats"},
+    "psycopg": {"engine"},
     "pydantic": {"adapters"},
     "pydantic_ai": {"adapters"},
     "pygments": {"formats"},

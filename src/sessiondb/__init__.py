@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     )
     from sessiondb.effects.snapshot import SnapshotResult
     from sessiondb.errors import (
+        AccessError,
         AmbiguousIdError,
         BusyError,
         CodecError,
@@ -112,6 +113,7 @@ __all__ = [
     "BEGINNING",
     "HERE",
     "LEAF",
+    "AccessError",
     "AmbiguousIdError",
     "AsyncStore",
     "AsyncStream",
@@ -212,6 +214,7 @@ _HOMES = {
     ),
     "sessiondb.effects.snapshot": ("SnapshotResult",),
     "sessiondb.errors": (
+        "AccessError",
         "AmbiguousIdError",
         "BusyError",
         "CodecError",

@@ -9,6 +9,7 @@
     ├── BusyError                       TimeoutError    5   retryable
     │   └── LeaseHeldError                              5   retryable
     ├── UnavailableError                ConnectionError 5   retryable
+    ├── AccessError                     PermissionError 1
     ├── StoreClosedError                                1
     ├── StorageError                    OSError         1
     │   ├── StorageFullError                            1   retryable
@@ -152,10 +153,14 @@ class LeaseHeldError(BusyError):
 
 
 class UnavailableError(SessionDBError, ConnectionError):
-    """The database is out of reach: its network file system does not respond."""
+    """The database is out of reach: its server or file system does not respond."""
 
     exit_code = 5
     retryable = True
+
+
+class AccessError(SessionDBError, PermissionError):
+    """The server refuses the role, its password, or what it wants to do."""
 
 
 class StoreClosedError(SessionDBError):

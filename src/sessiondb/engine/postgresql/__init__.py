@@ -1,0 +1,1 @@
+"""PostgreSQL: the engine for databases of a server. Needs the extra ``postgresql``."""

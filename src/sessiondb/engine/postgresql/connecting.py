@@ -1,0 +1,106 @@
+"""Opening a connection, and the reason why one is refused."""
+
+from __future__ import annotations
+
+import psycopg
+from psycopg import pq
+from psycopg.conninfo import make_conninfo
+from psycopg.rows import TupleRow
+
+from sessiondb.engine.address import Address
+from sessiondb.engine.postgresql.connection import PostgreSQLConnection
+from sessiondb.engine.postgresql.failures import translate
+from sessiondb.engine.postgresql.parameters import (
+    ConnectionParameters,
+    parameters_of,
+)
+from sessiondb.engine.postgresql.values import ADAPTERS
+from sessiondb.errors import (
+    AccessError,
+    BusyError,
+    NotFoundError,
+    SessionDBError,
+    UnavailableError,
+)
+
+#: Executions after which a statement is prepared.
+_PREPARE_AFTER = 5
+#: Statements that a session keeps prepared: all that one kind of work runs, and more.
+_MOST_PREPARED = 256
+#: A database that every server has.
+_OF_EVERY_SERVER = "postgres"
+_DATABASE = (
+    b"SELECT has_database_privilege(oid, 'CONNECT') FROM pg_database WHERE datname = $1"
+)
+
+
+def connect(
+    address: Address, *, busy_timeout: float = 10.0, durability: str = "full"
+) -> PostgreSQLConnection:
+    """Open a database of a server.
+
+    *busy_timeout* is in seconds, for a lock. Raises our errors: `NotFoundError` if
+    there is no such database, `AccessError` and `BusyError` if the server refuses the
+    connection for good or for now, `UnavailableError` if it cannot be reached,
+    `InvalidInputError` for a URL that libpq does not read.
+    """
+    parameters = parameters_of(address)
+    try:
+        driver = _connect_driver(parameters)
+    except psycopg.OperationalError as error:
+        raise _refusal(address, parameters, error) from error
+    except psycopg.Error as error:
+        raise translate(error) from error
+    return PostgreSQLConnection(
+        driver, busy_timeout=busy_timeout, durability=durability
+    )
+
+
+def _connect_driver(
+    parameters: ConnectionParameters, **changed: str
+) -> psycopg.Connection[TupleRow]:
+    driver = psycopg.connect(
+        autocommit=True,
+        context=ADAPTERS,
+        prepare_threshold=None if parameters.has_pooler else _PREPARE_AFTER,
+        cursor_factory=psycopg.RawCursor,
+        **parameters.by_name(**changed),
+    )
+    driver.prepared_max = _MOST_PREPARED
+    return driver
+
+
+def _refusal(
+    address: Address, parameters: ConnectionParameters, error: psycopg.OperationalError
+) -> SessionDBError:
+    """Return our error for a connection that could not be opened.
+
+    libpq has no SQLSTATE for it. So this asks whether the server accepts connections at
+    all, and another database of it whether it has this one.
+    """
+    text = f"{address} cannot be opened: {error}"
+    attempt = error.pgconn
+    conninfo = make_conninfo(**parameters.by_name()).encode()
+    if attempt is None or pq.PGconn.ping(conninfo) != pq.Ping.OK:
+        return UnavailableError(
+            text, hint="check that the server runs and can be reached, and try again"
+        )
+
+    name = attempt.db.decode()
+    try:
+        with _connect_driver(parameters, dbname=_OF_EVERY_SERVER) as other:
+            row = other.execute(_DATABASE, [name]).fetchone()
+    except psycopg.Error:
+        if attempt.needs_password or attempt.used_password:
+            return AccessError(text, hint="check the role and its password")
+        # The role or the rules of the server, or too many connections.
+        return UnavailableError(text, hint="the message of the server says why")
+
+    if row is None:
+        return NotFoundError(
+            f"the server has no database {name}: {address}",
+            hint=f"create it: `createdb {name}`",
+        )
+    if not row[0]:
+        return AccessError(text, hint="ask the owner of the database for access")
+    return BusyError(text, hint="try again, or allow more connections")

@@ -1,0 +1,75 @@
+"""What the URL of a database says of a connection, as libpq names it.
+
+    postgresql://ada@db.example.org:5432/agents?sslmode=verify-full
+    postgresql:///agents?host=/run/postgresql
+
+Whatever it leaves out comes from libpq's environment (``PGHOST``, ``PGPASSWORD``, the
+password file …). One option is ours: ``pgbouncer=true``, for a pooler in transaction
+mode, which gives each transaction another session: no statement is prepared then.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+
+from sessiondb.dataclass import dataclass, field
+from sessiondb.engine.address import Address
+from sessiondb.errors import InvalidInputError
+
+_POOLER = "pgbouncer"
+_YES_OR_NO = {"true": True, "false": False}
+#: What a connection has if its URL says nothing else. A server that is gone is noticed
+#: within two minutes, and not within two hours.
+_DEFAULTS = {
+    "fallback_application_name": "sessiondb",
+    "connect_timeout": "10",
+    "keepalives_idle": "30",
+    "keepalives_interval": "10",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "60000",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionParameters:
+    """The parameters of a connection."""
+
+    #: In the order of their names; not shown, because the password is among them.
+    pairs: tuple[tuple[str, str], ...] = field(repr=False)
+    #: Whether a pooler gives each transaction another session.
+    has_pooler: bool = False
+
+    def by_name(self, **changed: str) -> dict[str, Any]:
+        """Return them by name, some of them *changed*."""
+        return {**dict(self.pairs), **changed}
+
+
+def parameters_of(address: Address) -> ConnectionParameters:
+    """Return what a URL states; raises `InvalidInputError`."""
+    place, _, query = address.url.partition("?")
+    options, has_pooler = [], False
+    for option in query.split("&"):
+        name, _, value = option.partition("=")
+        if name != _POOLER:
+            options.append(option)
+        elif value not in _YES_OR_NO:
+            raise InvalidInputError(f"{address}: {_POOLER} is true or false")
+        else:
+            has_pooler = _YES_OR_NO[value]
+
+    scheme, separator, rest = place.partition("://")
+    url = f"{scheme.lower()}{separator}{rest}?{'&'.join(options)}"
+    try:
+        stated: dict[str, Any] = conninfo_to_dict(url)
+    except psycopg.ProgrammingError:
+        # Not `from` it: its message has the complete URL.
+        raise InvalidInputError(
+            f"{address} is not a URL of PostgreSQL, or has an option that libpq does "
+            "not know",
+            hint="write special characters of a password as in any URL: %40 is @",
+        ) from None
+    pairs = {**_DEFAULTS, **stated, "client_encoding": "UTF8"}
+    return ConnectionParameters(tuple(sorted(pairs.items())), has_pooler)

@@ -1,0 +1,55 @@
+"""A server of the tests' own, and a new database of it for each test."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import count
+from typing import Any
+
+import pytest
+from postgresql_server import Server, binaries, running
+
+from sessiondb.engine.address import Address
+
+_names = (f"db{number}" for number in count())
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[Server]:
+    pytest.importorskip("psycopg", reason="the extra postgresql is not installed")
+    programs = binaries()
+    if programs is None:
+        pytest.skip("PostgreSQL is not installed")
+    with running(programs) as started:
+        yield started
+
+
+@pytest.fixture
+def database(server: Server) -> Iterator[str]:
+    """The name of an empty database."""
+    name = next(_names)
+    assert server.run(f"CREATE DATABASE {name}") == ""
+    yield name
+    assert server.run(f"DROP DATABASE {name} WITH (FORCE)") == ""
+
+
+@pytest.fixture
+def address(server: Server, database: str) -> Address:
+    """The address of an empty database."""
+    return Address(server.url(database))
+
+
+@pytest.fixture
+def connected(address: Address) -> Iterator[Callable[..., Any]]:
+    """Return a function that connects to an empty database, always the same one."""
+    from sessiondb.engine.postgresql.connecting import connect
+
+    connections = []
+
+    def connect_(**options: Any) -> Any:
+        connections.append(connect(address, **options))
+        return connections[-1]
+
+    yield connect_
+    for connection in connections:
+        connection.close()
