@@ -1,5 +1,7 @@
 """Write what ships in place of SQLAlchemy: tables, their columns, and statements, as SQL.
 
+Tables and statements are written for each engine.
+
     .venv/bin/python scripts/freeze_statements.py
 
 Run it after a change in `sessiondb.schema` or in `sessiondb.statements`, and read its difference.
@@ -8,9 +10,10 @@ Run it after a change in `sessiondb.schema` or in `sessiondb.statements`, and re
 from __future__ import annotations
 
 import pkgutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
+from typing import NamedTuple
 
 from sqlalchemy import Integer, LargeBinary, Table, Text, UniqueConstraint
 from sqlalchemy.sql import ClauseElement
@@ -19,6 +22,7 @@ from sqlalchemy.sql.elements import TextClause
 from sqlalchemy.sql.selectable import SelectBase
 from sqlalchemy.types import TypeEngine
 
+from sessiondb.engine.base import Dialect
 from sessiondb.engine.shipped import lay_out, write_texts
 from sessiondb.schema import tables
 
@@ -29,6 +33,8 @@ ABOUT = (
 ABOUT_TABLES = (
     "Written by scripts/freeze_statements.py; the source is schema/tables.py."
 )
+#: The folders of `sessiondb.engine` with an engine.
+ENGINES = ("sqlite", "postgresql")
 HEAD = '''"""The columns of the tables, for a process without SQLAlchemy.
 
 Written by scripts/freeze_statements.py; the source is `schema.tables`.
@@ -91,23 +97,40 @@ def expressions() -> Iterator[tuple[str, ClauseElement]]:
                 yield f"{room}.{name}", value
 
 
-def texts() -> dict[str, str]:
-    """Return the SQL of each statement, laid out, by its name."""
-    from sessiondb.engine.sqlite.dialect import DIALECT
+def texts(dialect: Dialect) -> dict[str, str]:
+    """Return the SQL of each statement for an engine, laid out, by its name."""
+    return {name: lay_out(dialect.compile(it)) for name, it in expressions()}
 
-    return {name: lay_out(DIALECT.compile(it)) for name, it in expressions()}
+
+class Shipped(NamedTuple):
+    """What ships with an engine."""
+
+    dialect: Dialect
+    #: Where its statements and its tables are written.
+    statements: Path
+    tables: Path
+    table_statements: Callable[[], dict[str, str]]
+
+
+def shipped(engine: str) -> Shipped:
+    """Return what ships with an engine, one of `ENGINES`."""
+    # Not at the top: the expressions of an engine read the columns that are written first.
+    dialect = import_module(f"sessiondb.engine.{engine}.dialect")
+    compiling = import_module(f"sessiondb.engine.{engine}.compiling")
+    return Shipped(
+        dialect.DIALECT,
+        dialect.STATEMENTS,
+        dialect.STATEMENTS.with_name("tables.sql"),
+        compiling.table_statements,
+    )
 
 
 def main() -> None:
-    """Write the three files: the columns first, for the statements are made of them."""
+    """Write the files: the columns first, for the statements are made of them."""
     COLUMNS.write_text(written_columns())
-
-    from sessiondb.engine.sqlite.compiling import table_statements
-    from sessiondb.engine.sqlite.ddl import TABLES
-    from sessiondb.engine.sqlite.dialect import STATEMENTS
-
-    TABLES.write_text(write_texts(ABOUT_TABLES, table_statements()))
-    STATEMENTS.write_text(write_texts(ABOUT, texts()))
+    for engine in map(shipped, ENGINES):
+        engine.tables.write_text(write_texts(ABOUT_TABLES, engine.table_statements()))
+        engine.statements.write_text(write_texts(ABOUT, texts(engine.dialect)))
 
 
 if __name__ == "__main__":

@@ -17,9 +17,7 @@ from sessiondb import Store
 from sessiondb.engine.default import ENGINE
 from sessiondb.engine.shipped import lay_out, read_texts, write_texts
 from sessiondb.engine.sql import ComposedStatement, Statement
-from sessiondb.engine.sqlite.compiling import table_statements
-from sessiondb.engine.sqlite.ddl import TABLES
-from sessiondb.engine.sqlite.dialect import DIALECT, STATEMENTS
+from sessiondb.engine.sqlite.dialect import DIALECT
 
 HOW = "run scripts/freeze_statements.py"
 
@@ -45,28 +43,45 @@ def named_by_rooms() -> set[str]:
     return names
 
 
-def test_the_text_that_ships_is_what_core_compiles() -> None:
-    compiled = freeze_statements.texts()
-    assert compiled == DIALECT.shipped, HOW
-    assert STATEMENTS.read_text() == write_texts(freeze_statements.ABOUT, compiled), HOW
+@pytest.fixture(params=freeze_statements.ENGINES)
+def shipped(request: pytest.FixtureRequest) -> freeze_statements.Shipped:
+    """What ships with each engine."""
+    return freeze_statements.shipped(request.param)
 
 
-def test_the_tables_that_ship_are_those_of_the_schema() -> None:
-    written = write_texts(freeze_statements.ABOUT_TABLES, table_statements())
-    assert TABLES.read_text() == written, HOW
+def test_the_text_that_ships_is_what_core_compiles(
+    shipped: freeze_statements.Shipped,
+) -> None:
+    compiled = freeze_statements.texts(shipped.dialect)
+    assert compiled == shipped.dialect.shipped, HOW
+    written = write_texts(freeze_statements.ABOUT, compiled)
+    assert shipped.statements.read_text() == written, HOW
+
+
+def test_the_tables_that_ship_are_those_of_the_schema(
+    shipped: freeze_statements.Shipped,
+) -> None:
+    tables = shipped.table_statements()
+    written = write_texts(freeze_statements.ABOUT_TABLES, tables)
+    assert shipped.tables.read_text() == written, HOW
 
 
 def test_the_columns_that_ship_are_those_of_the_tables() -> None:
     assert freeze_statements.COLUMNS.read_text() == freeze_statements.written_columns()
 
 
-def test_every_statement_in_use_ships_and_every_one_that_ships_is_in_use() -> None:
-    assert named_by_rooms() == set(DIALECT.shipped)
+def test_every_statement_in_use_ships_and_every_one_that_ships_is_in_use(
+    shipped: freeze_statements.Shipped,
+) -> None:
+    assert named_by_rooms() == set(shipped.dialect.shipped)
 
 
-def test_a_constant_is_written_in_its_place_and_is_no_parameter() -> None:
+def test_a_constant_is_written_in_its_place_and_is_no_parameter(
+    shipped: freeze_statements.Shipped,
+) -> None:
     numbered = re.compile(r":\w+_\d+\b")
-    assert not [name for name, sql in DIALECT.shipped.items() if numbered.search(sql)]
+    texts = shipped.dialect.shipped
+    assert not [name for name, sql in texts.items() if numbered.search(sql)]
 
 
 def test_sqlite_takes_every_text_that_ships(tmp_path: Any) -> None:
@@ -87,6 +102,7 @@ def test_sqlite_takes_every_text_that_ships(tmp_path: Any) -> None:
         "SELECT 'it''s  a\nFROM' AS x FROM part WHERE a = ' -- '",
         f"SELECT {', '.join(f'column_{number}' for number in range(50))} FROM part",
         "UPDATE part SET title=:title, text = 'WHERE' WHERE rid = :row",
+        "SELECT 1 FROM part WHERE title IS NOT DISTINCT FROM :title",
     ],
 )
 def test_lines_break_between_words_and_never_in_a_text(sql: str) -> None:

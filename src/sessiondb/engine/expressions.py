@@ -23,6 +23,18 @@ from sqlalchemy.sql import Insert
 from sessiondb.engine.elements import ListParameter, OnConflictDoNothing, PairsParameter
 
 
+class StatedInteger(BigInteger):
+    """The type of a parameter for which no column states one: a NULL has no other."""
+
+    render_bind_cast = True
+
+
+class StatedText(Text):
+    """The same for texts."""
+
+    render_bind_cast = True
+
+
 def p(name: str) -> Any:
     """Return the named parameter *name*."""
     return bindparam(name)
@@ -30,12 +42,12 @@ def p(name: str) -> Any:
 
 def number(name: str) -> Any:
     """Return the integer parameter *name*, for which no column states a type."""
-    return bindparam(name, type_=BigInteger())
+    return bindparam(name, type_=StatedInteger())
 
 
 def string(name: str) -> Any:
     """Return the text parameter *name*, for which no column states a type."""
-    return bindparam(name, type_=Text())
+    return bindparam(name, type_=StatedText())
 
 
 def numbers(name: str) -> Select[Any]:

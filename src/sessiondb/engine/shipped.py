@@ -39,8 +39,10 @@ def lay_out(sql: str) -> str:
     lines, line = [], ""
     for word in _WORD.findall(sql):
         is_long = len(line) + len(word) >= _WIDTH
-        if line and (word in _CLAUSES or is_long):
+        # ``a IS DISTINCT FROM b`` compares.
+        begins_clause = word in _CLAUSES and not line.endswith("DISTINCT")
+        if line and (begins_clause or is_long):
             lines.append(line)
-            line = "    " if is_long and word not in _CLAUSES else ""
+            line = "    " if is_long and not begins_clause else ""
         line += word if not line.strip() else f" {word}"
     return "\n".join([*lines, line])

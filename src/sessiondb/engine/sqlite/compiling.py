@@ -18,19 +18,20 @@ from sqlalchemy.schema import (
 )
 from sqlalchemy.sql import ClauseElement
 
+from sessiondb.engine import compilers
+from sessiondb.engine.compilers import WithBoundConstants, WithPlainConstants
 from sessiondb.engine.elements import (
     Largest,
     ListParameter,
     PairsParameter,
     WithoutKey,
 )
-from sessiondb.errors import InvalidInputError
 from sessiondb.schema.kinds import IsJSON
 from sessiondb.schema.tables import metadata
 
 
-class _Compiler(SQLiteCompiler):
-    """SQLAlchemy's, with the hints of `expressions.by_index`, and plain constants."""
+class _Compiler(WithPlainConstants, SQLiteCompiler):
+    """SQLAlchemy's, with the hints of `expressions.by_index`."""
 
     def get_from_hint_text(
         self,
@@ -40,25 +41,9 @@ class _Compiler(SQLiteCompiler):
         """Write the text of ``with_hint`` after the table."""
         return text
 
-    def visit_bindparam(self, bindparam: Any, *args: Any, **options: Any) -> Any:
-        """Write a constant in its place: only what a caller gives is a parameter."""
-        if not bindparam.required:
-            options["literal_binds"] = True
-        compiler: Any = super()
-        return compiler.visit_bindparam(bindparam, *args, **options)
 
-
-class _BindingCompiler(SQLiteCompiler):
-    """SQLAlchemy's, with the lists that are in a statement as constants."""
-
-    def visit_bindparam(self, bindparam: Any, *args: Any, **options: Any) -> Any:
-        """Write a list in its place: bound, its length would change the text."""
-        if bindparam.expanding and not bindparam.required:
-            if not all(isinstance(value, int | str) for value in bindparam.value):
-                raise InvalidInputError("a list in a statement is of numbers or texts")
-            options["literal_binds"] = True
-        compiler: Any = super()
-        return compiler.visit_bindparam(bindparam, *args, **options)
+class _BindingCompiler(WithBoundConstants, SQLiteCompiler):
+    """SQLAlchemy's."""
 
 
 @compiles(ListParameter, "sqlite")
@@ -112,16 +97,7 @@ def compile_with_constants(
     statement: ClauseElement,
 ) -> tuple[str, dict[str, Any], frozenset[str]]:
     """Return the text, its constants by name, and the names of its parameters."""
-    compiled: Any = statement.compile(dialect=_binding_dialect())
-    if compiled.post_compile_params:
-        raise InvalidInputError(
-            "a list that is a parameter is numbers(NAME) or texts(NAME) of "
-            "sessiondb.extensions"
-        )
-    wanted = {name for bound, name in compiled.bind_names.items() if bound.required}
-    values = compiled.params.items()
-    constants = {name: value for name, value in values if name not in wanted}
-    return str(compiled), constants, frozenset(wanted)
+    return compilers.compile_with_constants(statement, _binding_dialect())
 
 
 def table_statements() -> dict[str, str]:

@@ -17,7 +17,7 @@ from sqlalchemy import (
 )
 from sqlalchemy import update as update_rows
 
-from sessiondb.engine.expressions import insert_or_update, p, pairs
+from sessiondb.engine.expressions import insert_or_update, number, p, pairs
 from sessiondb.schema.tables import key_value, meta
 from sessiondb.schema.terms import UNEXPIRED
 
@@ -38,13 +38,13 @@ NEXT_REVISION = _k.revision + _one
 
 
 def _put_statement() -> Any:
-    expires = p("now") + p("ttl")
+    expires = number("now") + number("ttl")
     created = case(
         (_k.time_expires <= p("now"), p("now")),
         else_=_k.time_created,
     )
     stated = {
-        "ttl": p("ttl"),
+        "ttl": number("ttl"),
         "time_updated": p("now"),
         "time_expires": expires,
         "value": p("value"),
