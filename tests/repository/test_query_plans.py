@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 
 from sessiondb import ALL, BEGINNING, HERE, Store, assistant, tool, user
+from sessiondb.engine.sql import Statement
 from sessiondb.engine.sqlite import search_query, search_waiting
+from sessiondb.engine.sqlite.engine import SQLITE
 
 pytestmark = pytest.mark.slow
 
@@ -376,3 +378,13 @@ def test_a_poll_of_the_feed_takes_two_index_seeks_and_scans_no_messages(
     assert "SCAN" not in plan
     assert "TEMP B-TREE" not in plan
     feed.close()
+
+
+def test_parts_are_found_by_their_addresses_without_a_walk_through_their_session(
+    store: Store,
+) -> None:
+    statement = Statement("effects.transaction.MARK").text_on(SQLITE)
+    with closing(sqlite3.connect(store.path)) as connection:
+        rows = connection.execute(f"EXPLAIN QUERY PLAN {statement}", {"parts": "[]"})
+        plan = [row[-1] for row in rows]
+    assert "(session_id=? AND seq=? AND idx=?)" in plan[0]

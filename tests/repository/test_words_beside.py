@@ -225,14 +225,14 @@ def test_the_words_that_a_write_states_are_those_of_the_stored_texts(
 ) -> None:
     call = tool("bash", {"a key": command}, output=said, title=title or None)
     session = talk(various, "x", assistant(text(said), call))
-    sql = "SELECT rid, words, text, input, title FROM part WHERE session_id = ?"
+    sql = "SELECT seq, idx, words, text, input, title FROM part WHERE session_id = ?"
     with closing(sqlite3.connect(various.path)) as connection:
         stored = connection.execute(sql, (session,)).fetchall()
         connection.execute(
             "UPDATE part SET words = NULL WHERE session_id = ?", (session,)
         )
-        rids = json.dumps([rid for rid, *_ in stored])
-        ENGINE.search.prepare(connection, rids)
+        parts = json.dumps([(session, seq, idx) for seq, idx, *_ in stored])
+        ENGINE.search.prepare(connection, parts)
         assert connection.execute(sql, (session,)).fetchall() == stored
     various.delete(session)
 

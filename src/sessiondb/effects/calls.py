@@ -22,14 +22,15 @@ from sessiondb.engine.sql import Statement
 from sessiondb.errors import ConflictError, NotFoundError
 from sessiondb.model.draft import ending
 from sessiondb.model.handles import PartKey
-from sessiondb.schema.rows import Blob, PartRow
+from sessiondb.schema.rows import Blob, PartAddress, PartRow
 
 
 class StoredCall(NamedTuple):
     """A call as it is stored."""
 
-    rid: int
+    session_id: str
     seq: int
+    idx: int
     status: str | None
     outcome: str | None
     text: str | None
@@ -42,6 +43,11 @@ class StoredCall(NamedTuple):
     inherited: int
     time_started: int | None
     words: str | None
+
+    @property
+    def address(self) -> PartAddress:
+        """What names it."""
+        return self.session_id, self.seq, self.idx
 
     @property
     def settled(self) -> bool:
@@ -58,13 +64,14 @@ _SETTLE = Statement("effects.calls.SETTLE")
 _BLOB = Statement("effects.calls.BLOB")
 
 
-def index_if_finished(tx: Transaction, session_id: str, seq: int, rid: int) -> None:
+def index_if_finished(tx: Transaction, part: PartAddress) -> None:
     """Have search take in a part again, unless its message is open.
 
     Of a finished message it has the open calls as well.
     """
+    session_id, seq, _ = part
     if tx.value(_TIME_COMPLETED, sid=session_id, at=seq) is not None:
-        tx.to_index.append(rid)
+        tx.to_index.append(part)
 
 
 def search_columns(
@@ -78,10 +85,8 @@ def search_columns(
     if call.inherited:
         return NOT_INDEXED
     is_at_hand = text_blob is None and call.input_blob is None
-    # Read, not carried over: a removal puts all that waits into the index.
-    _, indexed_to = tx.engine.search.read_places(tx.connection)
-    if not is_at_hand or call.rid <= indexed_to:
-        tx.to_index.append(call.rid)
+    if not is_at_hand or tx.engine.search.has_passed(tx.connection, call.address):
+        tx.to_index.append(call.address)
         return NOT_INDEXED
     if not (text or call.input or title):
         return NOT_INDEXED
@@ -89,7 +94,7 @@ def search_columns(
     if words is not None and words == call.words:
         # A trigger takes a change of text that leaves the words for one by a shell,
         # and removes them: they are of the old text.
-        tx.to_index.append(call.rid)
+        tx.to_index.append(call.address)
         return NOT_INDEXED
     # Most results come while their call waits: both enter the index together.
     tx.carryover.waiting_bytes += len(text or "")
@@ -179,7 +184,9 @@ class Start:
         when = tx.at(self.time)
         tx.run(
             _START,
-            row=call.rid,
+            sid=state.id,
+            at=call.seq,
+            idx=call.idx,
             status=self.status,
             input=holder.input,
             input_blob=holder.input_blob,
@@ -187,7 +194,7 @@ class Start:
             time_updated=when,
             time_started=when if self.status == "running" else None,
         )
-        index_if_finished(tx, state.id, call.seq, call.rid)
+        index_if_finished(tx, call.address)
         state.changed_at(call.seq)
         tx.used(state, self.time)
 
@@ -234,7 +241,9 @@ class Settle:
         title = call.title if self.title is None else self.title
         tx.run(
             _SETTLE,
-            row=call.rid,
+            sid=state.id,
+            at=call.seq,
+            idx=call.idx,
             status=self.status,
             outcome=self.outcome,
             title=title,
@@ -285,7 +294,8 @@ def fill_call(
         indexing: dict[str, Any] = NOT_INDEXED
     else:
         indexing = search_columns(tx, call, row.text, row.text_blob, call.title)
-    tx.run(_FILL, row=call.rid, **end_columns, **indexing)
+    place = {"sid": state.id, "at": call.seq, "idx": call.idx}
+    tx.run(_FILL, **place, **end_columns, **indexing)
     state.changed_at(call.seq)
     return without_text(row)
 

@@ -103,7 +103,6 @@ def check_expected(
 class PartPlace(NamedTuple):
     """The place of a new part, and what it has from its message."""
 
-    rid: int
     session_id: str
     seq: int
     idx: int
@@ -129,7 +128,7 @@ def part_values(tx: Transaction, row: PartRow, place: PartPlace) -> tuple[Any, .
             words = tx.engine.search.words_of_part(row.text, row.input, row.title)
             tx.carryover.waiting_bytes += len(row.text or "") + len(row.input or "")
         else:
-            tx.to_prepare.append(place.rid)
+            tx.to_prepare.append((place.session_id, place.seq, place.idx))
     created = row.time_created
     if created is None:
         created = place.message_time
@@ -141,7 +140,7 @@ def part_values(tx: Transaction, row: PartRow, place: PartPlace) -> tuple[Any, .
         updated = created
 
     return row.values(
-        rid=place.rid,
+        rid=tx.take_rid(),
         session_id=place.session_id,
         seq=place.seq,
         idx=place.idx,
@@ -308,7 +307,6 @@ class Append:
             if part_row.type == "tool-result":
                 item = fill_call(tx, state, parent, part_row)
             place = PartPlace(
-                tx.take_rid(),
                 state.id,
                 seq,
                 idx,

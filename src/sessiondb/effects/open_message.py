@@ -51,7 +51,7 @@ class GrowingMessage(NamedTuple):
 
 
 _NEXT_IDX = Statement("effects.open_message.NEXT_IDX")
-_RIDS = Statement("effects.open_message.RIDS")
+_UNINDEXED = Statement("effects.open_message.UNINDEXED")
 _OPEN = Statement("effects.open_message.OPEN")
 _WAS_PROMPT = Statement("effects.open_message.WAS_PROMPT")
 _FINISH = Statement("effects.open_message.FINISH")
@@ -84,7 +84,6 @@ class AddPart:
         if row.type == "tool-result":
             row = fill_call(tx, state, seq, row, stored.inherited)
         place = PartPlace(
-            tx.take_rid(),
             state.id,
             seq,
             tx.one(_NEXT_IDX, sid=state.id, at=seq)[0],
@@ -192,7 +191,7 @@ class Finish:
         usage: tuple[Any, ...],
     ) -> None:
         """Replace the usage *old_usage* by that of now, and index the parts."""
-        tx.to_index += tx.column(_RIDS, sid=state.id, at=seq)
+        tx.index_parts(state.id, seq, tx.column(_UNINDEXED, sid=state.id, at=seq))
         for sign, (cost, *tokens) in ((-1, old_usage), (1, usage)):
             state.count(cost, tokens, sign)
 
@@ -247,7 +246,7 @@ class AppendText:
     def apply(self, tx: Transaction) -> None:
         """Apply it, once; raises `NotFoundError` and `ConflictError`."""
         state = tx.peek(self.part.session_id)
-        rid, seq, completed, length, *_ = self.part.row(tx)
+        seq, idx, completed, length, *_ = self.part.row(tx)
         # A write whose outcome was unknown, made again.
         if length == self.at + len(self.delta):
             return
@@ -258,7 +257,8 @@ class AppendText:
                 f"part {self.part.part_id} was changed by another writer"
             )
 
-        tx.run(_APPEND, row=rid, delta=self.delta, now=tx.now)
+        place = {"sid": state.id, "at": seq, "idx": idx}
+        tx.run(_APPEND, **place, delta=self.delta, now=tx.now)
         self.part.touch(tx, state, seq)
 
 
@@ -275,7 +275,7 @@ class CompleteText:
     def apply(self, tx: Transaction) -> None:
         """Apply it; raises `NotFoundError` and `ConflictError`."""
         state = tx.peek(self.part.session_id)
-        rid, seq, completed, _, *stored = self.part.row(tx)
+        seq, idx, completed, _, *stored = self.part.row(tx)
         if completed is not None and tuple(stored) == self.columns:
             # The unit was committed before: its message was finished by the same one.
             return
@@ -287,7 +287,9 @@ class CompleteText:
         shown, shown_blob, data, data_blob = self.columns
         tx.run(
             _COMPLETE,
-            row=rid,
+            sid=state.id,
+            at=seq,
+            idx=idx,
             text=shown,
             text_blob=shown_blob,
             data=data,

@@ -92,7 +92,7 @@ _PARENT = Statement("effects.ownership.PARENT")
 _SET_MESSAGE = Statement("effects.ownership.SET_MESSAGE")
 _SET_PARTS = Statement("effects.ownership.SET_PARTS")
 _UNINDEX = Statement("effects.ownership.UNINDEX")
-_PART_RIDS = Statement("effects.ownership.PART_RIDS")
+_PARTS = Statement("effects.ownership.PARTS")
 
 
 _TOTAL = Statement("effects.ownership.TOTAL")
@@ -343,4 +343,4 @@ def mark(tx: Transaction, session_id: str, seq: int, inherited: int) -> None:
 
     tx.run(_SET_PARTS, sid=session_id, at=seq, inherited=inherited)
     if not inherited:
-        tx.to_index += tx.column(_PART_RIDS, sid=session_id, at=seq)
+        tx.index_parts(session_id, seq, tx.column(_PARTS, sid=session_id, at=seq))

@@ -11,7 +11,7 @@ _CALLS = Statement("effects.recovery.CALLS")
 _SETTLE = Statement("effects.recovery.SETTLE")
 _MESSAGES = Statement("effects.recovery.MESSAGES")
 _FINISH = Statement("effects.recovery.FINISH")
-_RIDS = Statement("effects.recovery.RIDS")
+_UNINDEXED = Statement("effects.recovery.UNINDEXED")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,10 +32,12 @@ class Recover:
         require_free(tx, state.id, self.holder)
         calls = tx.run(_CALLS, sid=state.id).fetchall()
         seqs = tx.column(_MESSAGES, sid=state.id)
-        for rid, _, inherited in calls:
+        for seq, idx, inherited in calls:
             tx.run(
                 _SETTLE,
-                row=rid,
+                sid=state.id,
+                at=seq,
+                idx=idx,
                 status="error",
                 outcome="interrupted",
                 **NOT_INDEXED,
@@ -43,15 +45,16 @@ class Recover:
                 time_ended=tx.now,
             )
             if not inherited:
-                tx.to_index.append(rid)
+                tx.index_parts(state.id, seq, [idx])
 
         for seq in seqs:
             tx.run(
                 _FINISH, sid=state.id, at=seq, finish="cancelled", time_completed=tx.now
             )
-            tx.to_index += tx.column(_RIDS, sid=state.id, at=seq)
+            idxs = tx.column(_UNINDEXED, sid=state.id, at=seq)
+            tx.index_parts(state.id, seq, idxs)
 
-        touched = [seq for _, seq, _ in calls] + seqs
+        touched = [seq for seq, _, _ in calls] + seqs
         if touched:
             state.changed_at(min(touched))
             tx.used(state)

@@ -140,7 +140,6 @@ class Replace:
             if row.type == "tool-result":
                 row = fill_call(tx, state, stored["parent_seq"], row)
             place = PartPlace(
-                tx.take_rid(),
                 state.id,
                 seq,
                 idx,

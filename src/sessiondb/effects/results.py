@@ -21,7 +21,7 @@ from sessiondb.effects.calls import (
 from sessiondb.effects.encode import data_columns
 from sessiondb.effects.transaction import NOT_INDEXED, SessionState, Transaction
 from sessiondb.engine.sql import Statement, as_list
-from sessiondb.schema.rows import Blob, PartRow
+from sessiondb.schema.rows import Blob, PartAddress, PartRow
 
 _ENDED_CALLS = Statement("effects.results.ENDED_CALLS")
 _BARE_RESULTS = Statement("effects.results.BARE_RESULTS")
@@ -40,13 +40,13 @@ def give_back_texts(
     """
     calls = tx.run(_ENDED_CALLS, sid=state.id, seqs=as_list(going)).fetchall()
     call_ids = {call_id for call_id, *_ in calls if call_id is not None}
-    texts = {rid: (text, text_blob) for _, rid, text, text_blob in calls}
-    for seq, rid, row in _results_of(tx, state.id, call_ids, going):
+    texts = {(seq, idx): tuple(texts) for _, seq, idx, *texts in calls}
+    for seq, idx, row in _results_of(tx, state.id, call_ids, going):
         call = None
         if not _has_text(row):
             call = nearest_call(tx, state.id, seq, row.call_id)
-        if call is not None and call.rid in texts:
-            _set_text(tx, state, seq, rid, texts[call.rid])
+        if call is not None and (call.seq, call.idx) in texts:
+            _set_text(tx, state, (seq, idx), texts[call.seq, call.idx])
 
 
 def reopen_calls(
@@ -64,17 +64,18 @@ def reopen_calls(
     if call_ids:
         kept_ids.update(tx.column(_KEPT_CALLS, **params, calls=as_list(call_ids)))
 
-    ended: dict[int, StoredCall] = {}
+    ended: dict[PartAddress, StoredCall] = {}
     for seq, call_id in bare_results:
         if call_id in kept_ids:
             call = nearest_call(tx, state.id, seq, call_id)
             if call is not None and call.seq not in going:
-                ended[call.rid] = call
+                ended[call.address] = call
     # Another record of the same text: the call keeps it.
     for seq, _, row in _results_of(tx, state.id, kept_ids, going):
         if not _has_text(row):
             call = nearest_call(tx, state.id, seq, row.call_id)
-            ended.pop(0 if call is None else call.rid, None)
+            if call is not None:
+                ended.pop(call.address, None)
 
     for call in ended.values():
         _reopen(tx, state, call)
@@ -88,20 +89,20 @@ def fill_open_calls(
 
     To be called once everything is at its new place.
     """
-    for seq, rid, row in _results_of(tx, state.id, call_ids, ()):
+    for seq, idx, row in _results_of(tx, state.id, call_ids, ()):
         if _has_text(row) and not _has_text(fill_call(tx, state, seq, row)):
-            _set_text(tx, state, seq, rid, (None, None))
+            _set_text(tx, state, (seq, idx), (None, None))
 
 
 def _results_of(
     tx: Transaction, session_id: str, call_ids: Collection[str], going: Collection[int]
 ) -> list[tuple[int, int, PartRow]]:
-    """Return (seq, rid, row) of results that are not at *going*, in their order."""
+    """Return (seq, idx, row) of results that are not at *going*, in their order."""
     if not call_ids:
         return []
     params = {"calls": as_list(call_ids), "seqs": as_list(going)}
     rows = tx.run(_RESULTS, sid=session_id, **params).fetchall()
-    return [(seq, rid, PartRow.of(row)) for seq, rid, *row in rows]
+    return [(seq, idx, PartRow.of(row)) for seq, idx, *row in rows]
 
 
 def _has_text(row: PartRow) -> bool:
@@ -111,20 +112,21 @@ def _has_text(row: PartRow) -> bool:
 def _set_text(
     tx: Transaction,
     state: SessionState,
-    seq: int,
-    rid: int,
+    place: tuple[int, int],
     stored: tuple[str | None, str | None],
 ) -> None:
-    text, text_blob = stored
+    (seq, idx), (text, text_blob) = place, stored
     tx.run(
         _SET_TEXT,
-        row=rid,
+        sid=state.id,
+        at=seq,
+        idx=idx,
         text=text,
         text_blob=text_blob,
         **NOT_INDEXED,
         time_updated=tx.now,
     )
-    index_if_finished(tx, state.id, seq, rid)
+    index_if_finished(tx, (state.id, seq, idx))
     state.changed_at(seq)
 
 
@@ -133,7 +135,9 @@ def _reopen(tx: Transaction, state: SessionState, call: StoredCall) -> None:
     tx.release(call.text_blob, call.data_blob)
     tx.run(
         _REOPEN,
-        row=call.rid,
+        sid=state.id,
+        at=call.seq,
+        idx=call.idx,
         status="pending" if call.time_started is None else "running",
         outcome=None,
         text=None,
@@ -144,7 +148,7 @@ def _reopen(tx: Transaction, state: SessionState, call: StoredCall) -> None:
         time_updated=tx.now,
         time_ended=None,
     )
-    index_if_finished(tx, state.id, call.seq, call.rid)
+    index_if_finished(tx, call.address)
     state.changed_at(call.seq)
 
 

@@ -8,7 +8,7 @@ touched (one UPDATE per session and unit), the rows that search must take in
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import compress
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -26,7 +26,7 @@ from sessiondb.engine.sql import (
 from sessiondb.errors import NotFoundError
 from sessiondb.model import Change
 from sessiondb.model.feed import cursor_of
-from sessiondb.schema.rows import SESSION_ROW, UNKNOWN_TOKENS, Blob
+from sessiondb.schema.rows import SESSION_ROW, UNKNOWN_TOKENS, Blob, PartAddress
 from sessiondb.schema.terms import TOKENS
 
 if TYPE_CHECKING:
@@ -186,10 +186,9 @@ class Transaction:
     carryover: Carryover = field(default_factory=Carryover)
     now: int = field(default_factory=now_ms)
     changes: dict[str, Change] = field(default_factory=dict)
-    #: Rows of ``part`` whose ``words`` are to be set, and those that are to be indexed,
-    #: too.
-    to_prepare: list[int] = field(default_factory=list)
-    to_index: list[int] = field(default_factory=list)
+    #: Parts whose ``words`` are to be set, and those that are to be indexed, too.
+    to_prepare: list[PartAddress] = field(default_factory=list)
+    to_index: list[PartAddress] = field(default_factory=list)
     loose: set[str] = field(default_factory=set)
     after_commit: list[Callable[[], None]] = field(default_factory=list)
     _wrote_parts: bool = False
@@ -270,6 +269,10 @@ class Transaction:
         Blobs that no row holds when the batch ends are removed.
         """
         self.loose.update(filter(None, hashes))
+
+    def index_parts(self, session_id: str, seq: int, idxs: Iterable[int]) -> None:
+        """Have search take in parts of a message when the batch ends."""
+        self.to_index += [(session_id, seq, idx) for idx in idxs]
 
     def begin_unit(self, retried: bool, root: str | None) -> None:
         """Forget the session rows of the unit before."""
@@ -482,9 +485,8 @@ class Transaction:
                 self.connection, as_list(self.to_prepare + self.to_index)
             )
         if self.to_index:
-            marked = self.run(_MARK, rids=as_list(self.to_index)).fetchall()
-            rids = as_list(sorted(rid for (rid,) in marked))
-            self.engine.search.put(self.connection, rids)
+            marked = self.run(_MARK, parts=as_list(self.to_index)).fetchall()
+            self.engine.search.put(self.connection, as_list(marked))
 
         if self._wrote_parts:
             last, indexed = self.carryover.places or self._read_places()

@@ -56,6 +56,26 @@ def _write_pairs(element: PairsParameter, compiler: Any, **options: Any) -> str:
     )
 
 
+class PartsParameter(FunctionElement[Any]):
+    """The rows of a parameter that holds a JSON array of the addresses of parts."""
+
+    name = "parts_parameter"
+    inherit_cache = True
+
+    def __init__(self, name: str) -> None:
+        super().__init__(bindparam(name))
+
+
+@compiles(PartsParameter)
+def _write_addresses(element: PartsParameter, compiler: Any, **options: Any) -> str:
+    array = compiler.process(element.clauses, **options)
+    return (
+        "(SELECT value ->> 0 AS session_id, CAST(value ->> 1 AS BIGINT) AS seq, "
+        "CAST(value ->> 2 AS BIGINT) AS idx "
+        f"FROM jsonb_array_elements(CAST({array} AS JSONB)) AS listed(value))"
+    )
+
+
 class Largest(FunctionElement[Any]):
     """The largest of its arguments, none of which is NULL: ``Largest(a, b)``."""
 

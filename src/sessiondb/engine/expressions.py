@@ -20,7 +20,12 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import insert as insert_or
 from sqlalchemy.sql import Insert
 
-from sessiondb.engine.elements import ListParameter, OnConflictDoNothing, PairsParameter
+from sessiondb.engine.elements import (
+    ListParameter,
+    OnConflictDoNothing,
+    PairsParameter,
+    PartsParameter,
+)
 
 
 class StatedInteger(BigInteger):
@@ -63,6 +68,15 @@ def texts(name: str) -> Select[Any]:
 def pairs(name: str) -> Any:
     """Return the list parameter *name* of pairs of texts, as columns first, second."""
     return PairsParameter(name).table_valued("first", "second")
+
+
+def parts(name: str) -> Select[Any]:
+    """Return the addresses of the list parameter *name*, for ``tuple_(…).in_(…)``.
+
+    Each is the ``session_id``, ``seq`` and ``idx`` of a part.
+    """
+    columns = PartsParameter(name).table_valued("session_id", "seq", "idx").c
+    return select(columns.session_id, columns.seq, columns.idx)
 
 
 def update_of(table: Table, columns: str, *conditions: ColumnElement[bool]) -> Update:

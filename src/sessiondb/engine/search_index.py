@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from sessiondb.engine.base import Connection
 from sessiondb.engine.query import SearchQuery
 from sessiondb.engine.sql import Read, Rows
+from sessiondb.schema.rows import PartAddress
 
 #: The parameters that an index compares with its own entries: see `SearchIndex`.
 BOUNDS = frozenset(
@@ -54,16 +55,19 @@ class SearchIndex(Protocol):
     ) -> str | None:
         """Return what the index needs beside these texts, the value of ``words``."""
 
-    def prepare(self, connection: Connection, rids: str) -> None:
+    def prepare(self, connection: Connection, parts: str) -> None:
         """Set ``words`` of rows of ``part``, whose texts may be blobs.
 
-        *rids* is a list parameter of their ``rid``. They are not in the index yet.
+        *parts* is a list parameter of their addresses. They are not in the index yet.
         """
 
-    def put(self, connection: Connection, rids: str) -> None:
+    def has_passed(self, connection: Connection, part: PartAddress) -> bool:
+        """Return whether a stored part does not wait: once it changes, it is `put`."""
+
+    def put(self, connection: Connection, parts: str) -> None:
         """Index rows of ``part`` that were settled after the index had passed them.
 
-        *rids* is a list parameter of their ``rid``. Their ``indexed`` is 1 already.
+        *parts* is a list parameter of their addresses. Their ``indexed`` is 1 already.
         Those that wait go on waiting.
         """
 

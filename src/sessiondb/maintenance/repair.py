@@ -432,14 +432,14 @@ def _repair_parts(run: _RepairRun) -> None:
     for session_id, seq, idx, indexed in run.rows(PART_INDEXED.wrong):
         run.touched.add(session_id)
         # Both are made again for a part that belongs into the index.
-        ((rid,),) = run.rows(
+        run.rows(
             "UPDATE part SET indexed = 0, words = NULL "
-            "WHERE session_id = ? AND seq = ? AND idx = ? RETURNING rid",
+            "WHERE session_id = ? AND seq = ? AND idx = ?",
             session_id, seq, idx,
         )  # fmt: skip
         # The end of the transaction marks and indexes them, like those of any write.
         if indexed:
-            run.tx.to_index.append(rid)
+            run.tx.index_parts(session_id, seq, [idx])
 
 
 def _repair_counters(run: _RepairRun) -> None:

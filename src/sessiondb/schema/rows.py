@@ -31,8 +31,7 @@ LEASE = columns("lease")
 LEDGER = columns("import_ledger")
 MERGE_BASE = columns("merge_base")
 MESSAGE = columns("message")
-#: The only table whose row numbers are given out by us: search addresses parts by them.
-PART = columns("part", without=())
+PART = columns("part")
 PROMPT = columns("prompt")
 TERMINAL = columns("terminal")
 TODO = columns("todo")
@@ -40,8 +39,6 @@ TOMBSTONE = columns("tombstone")
 
 #: Every column of a session.
 SESSION_ROW = columns("session")
-#: The columns of a part that a copy has: all but its row number.
-PART_COPIED = columns("part")
 
 #: Counted by transactions, or stated only later in the life of a session.
 _LATER = (
@@ -57,6 +54,10 @@ SEARCHED = ("text", "text_blob", "input", "input_blob", "title")
 _OPEN_STATUSES = (None, "pending", "running")
 UNKNOWN_TOKENS = (None,) * len(TOKENS)
 UNKNOWN_USAGE = (None,) * len(USAGE)
+
+
+#: What names a part: its session, the seq of its message, and its ``idx`` in that.
+PartAddress = tuple[str, int, int]
 
 
 class Blob(NamedTuple):

@@ -24,8 +24,10 @@ from sessiondb.engine.elements import (
     Largest,
     ListParameter,
     PairsParameter,
+    PartsParameter,
     WithoutKey,
 )
+from sessiondb.engine.sqlite.dialect import addresses_text
 from sessiondb.schema.kinds import IsJSON
 from sessiondb.schema.tables import metadata
 
@@ -56,6 +58,12 @@ def _pairs_of_json(element: PairsParameter, compiler: Any, **options: Any) -> st
     array = compiler.process(element.clauses, **options)
     first, second = (f"json_extract(value, '$[{place}]')" for place in (0, 1))
     return f"(SELECT {first} AS first, {second} AS second FROM json_each({array}))"
+
+
+@compiles(PartsParameter, "sqlite")
+def _addresses_of_json(element: PartsParameter, compiler: Any, **options: Any) -> str:
+    array = compiler.process(element.clauses, **options)
+    return f"({addresses_text(array)})"
 
 
 @compiles(Largest, "sqlite")

@@ -11,7 +11,7 @@ from sessiondb.engine.query import SearchQuery
 from sessiondb.engine.search_index import BOUNDS
 from sessiondb.engine.search_words import words_beside, words_of_part
 from sessiondb.engine.sql import ComposedStatement, Read, Rows, as_list
-from sessiondb.engine.sqlite.dialect import DIALECT
+from sessiondb.engine.sqlite.dialect import addresses_text
 from sessiondb.engine.sqlite.failures import translate
 from sessiondb.engine.sqlite.search_query import search_query
 from sessiondb.engine.sqlite.search_statements import (
@@ -35,17 +35,25 @@ from sessiondb.engine.sqlite.search_tables import (
 )
 from sessiondb.engine.sqlite.search_waiting import COLUMNS
 from sessiondb.errors import BusyError
+from sessiondb.schema.rows import PartAddress
 
 #: The search tables, that of parts first.
 NAMES = ("part_search", "session_search", "prompt_search")
+_ADDRESSES = f"({addresses_text(':parts')})"
 _TEXTS = (
     f"SELECT p.rid, p.words, {TEXT}, {INPUT}, p.title FROM {PARTS_WITH_BLOBS} "
-    f"WHERE p.rid IN {DIALECT.list_text('rids', int)} AND p.inherited = 0"
+    f"WHERE (p.session_id, p.seq, p.idx) IN {_ADDRESSES} AND p.inherited = 0"
 )
 _PUT = (
     f"INSERT INTO part_search (rowid, {COLUMNS}) "
-    f"SELECT rid, {COLUMNS} "
-    f"FROM part_search_content WHERE rid IN {DIALECT.list_text('rids', int)}"
+    f"SELECT rid, {COLUMNS} FROM part_search_content WHERE rid IN "
+    f"(SELECT rid FROM part WHERE (session_id, seq, idx) IN {_ADDRESSES}) "
+    # FTS5 writes what it has collected whenever a number is not above the one before.
+    "ORDER BY rid"
+)
+_HAS_PASSED = (
+    f"SELECT rid <= {MARK_OF_INDEX} FROM part "
+    "WHERE session_id = ? AND seq = ? AND idx = ?"
 )
 _LAST_PLACE = "coalesce((SELECT max(rid) FROM part), 0)"
 _PLACES = f"SELECT max({_LAST_PLACE}, {MARK_OF_INDEX}), {MARK_OF_INDEX}"
@@ -63,10 +71,10 @@ class SQLiteSearchIndex:
 
     words_of_part = staticmethod(words_of_part)
 
-    def prepare(self, connection: Connection, rids: str) -> None:
+    def prepare(self, connection: Connection, parts: str) -> None:
         """Keep the words beside rows of ``part``, a list parameter: `search_words`."""
         changed = []
-        rows = connection.execute(_TEXTS, {"rids": rids})
+        rows = connection.execute(_TEXTS, {"parts": parts})
         for rid, stored, *texts in iter(rows.fetchone, None):
             words = words_beside(texts)
             if words != stored:
@@ -74,9 +82,13 @@ class SQLiteSearchIndex:
         if changed:
             connection.executemany("UPDATE part SET words = ? WHERE rid = ?", changed)
 
-    def put(self, connection: Connection, rids: str) -> None:
+    def has_passed(self, connection: Connection, part: PartAddress) -> bool:
+        """Return whether a stored part does not wait."""
+        return bool(connection.execute(_HAS_PASSED, part).fetchone()[0])
+
+    def put(self, connection: Connection, parts: str) -> None:
         """Index rows of ``part``, a list parameter, that do not wait for others."""
-        connection.execute(_PUT, {"rids": rids})
+        connection.execute(_PUT, {"parts": parts})
 
     def read_places(self, connection: Connection) -> tuple[int, int]:
         """Return the last place that was given out, and the last that is indexed."""

@@ -16,18 +16,18 @@ WHERE project.root_commit IS NOT NULL AND project.remote IS :remote AND project_
     'worktree'
 
 -- effects.calls.BY_ID
-SELECT part.rid, part.seq, part.status, part.outcome, part.text, part.text_blob, part.input,
-    part.input_blob, part.title, part.data, part.data_blob, part.inherited, part.time_started,
-    part.words
+SELECT part.session_id, part.seq, part.idx, part.status, part.outcome, part.text,
+    part.text_blob, part.input, part.input_blob, part.title, part.data, part.data_blob,
+    part.inherited, part.time_started, part.words
 FROM part
 WHERE part.session_id = :sid AND part.type = 'tool' AND part.id = :pid
 ORDER BY part.seq DESC, part.idx DESC
 LIMIT 1 OFFSET 0
 
 -- effects.calls.UNSETTLED_BY_ID
-SELECT part.rid, part.seq, part.status, part.outcome, part.text, part.text_blob, part.input,
-    part.input_blob, part.title, part.data, part.data_blob, part.inherited, part.time_started,
-    part.words
+SELECT part.session_id, part.seq, part.idx, part.status, part.outcome, part.text,
+    part.text_blob, part.input, part.input_blob, part.title, part.data, part.data_blob,
+    part.inherited, part.time_started, part.words
 FROM part INDEXED BY ix_part_unsettled
 WHERE part.session_id = :sid AND part.type = 'tool' AND part.id = :pid AND part.status IN
     ('pending', 'running')
@@ -35,9 +35,9 @@ ORDER BY part.seq DESC, part.idx DESC
 LIMIT 1 OFFSET 0
 
 -- effects.calls.BY_CALL_ID
-SELECT part.rid, part.seq, part.status, part.outcome, part.text, part.text_blob, part.input,
-    part.input_blob, part.title, part.data, part.data_blob, part.inherited, part.time_started,
-    part.words
+SELECT part.session_id, part.seq, part.idx, part.status, part.outcome, part.text,
+    part.text_blob, part.input, part.input_blob, part.title, part.data, part.data_blob,
+    part.inherited, part.time_started, part.words
 FROM part INDEXED BY ix_part_call_id
 WHERE part.session_id = :sid AND part.type = 'tool' AND part.call_id = :pid
 ORDER BY part.seq DESC, part.idx DESC
@@ -47,7 +47,7 @@ LIMIT 1 OFFSET 0
 UPDATE part
 SET status=:status, input=:input, input_blob=:input_blob, "indexed"=:indexed,
     time_updated=:time_updated, time_started=:time_started, words=:words
-WHERE part.rid = :row
+WHERE part.session_id = :sid AND part.seq = :at AND part.idx = :idx
 
 -- effects.calls.TIME_COMPLETED
 SELECT message.time_completed
@@ -59,7 +59,7 @@ UPDATE part
 SET status=:status, outcome=:outcome, title=:title, text=:text, text_blob=:text_blob,
     data=:data, data_blob=:data_blob, "indexed"=:indexed, time_updated=:time_updated,
     time_started=:time_started, time_ended=:time_ended, words=:words
-WHERE part.rid = :row
+WHERE part.session_id = :sid AND part.seq = :at AND part.idx = :idx
 
 -- effects.calls.BLOB
 SELECT blob.size, blob.encoding, blob.data
@@ -67,9 +67,9 @@ FROM blob
 WHERE blob.hash = :hash
 
 -- effects.calls.CALL_AT
-SELECT part.rid, part.seq, part.status, part.outcome, part.text, part.text_blob, part.input,
-    part.input_blob, part.title, part.data, part.data_blob, part.inherited, part.time_started,
-    part.words
+SELECT part.session_id, part.seq, part.idx, part.status, part.outcome, part.text,
+    part.text_blob, part.input, part.input_blob, part.title, part.data, part.data_blob,
+    part.inherited, part.time_started, part.words
 FROM part
 WHERE part.session_id = :sid AND part.type = 'tool' AND coalesce(part.call_id, '') = :call AND
     part.seq = :at
@@ -77,7 +77,7 @@ ORDER BY part.idx DESC
 LIMIT 1 OFFSET 0
 
 -- effects.calls.ANY_CALL
-SELECT part.rid
+SELECT part.seq
 FROM part INDEXED BY ix_part_call_id
 WHERE part.session_id = :sid AND part.call_id = :call AND part.type = 'tool'
 LIMIT 1 OFFSET 0
@@ -100,10 +100,10 @@ UPDATE part
 SET status=:status, outcome=:outcome, text=:text, text_blob=:text_blob, data=:data,
     data_blob=:data_blob, "indexed"=:indexed, time_updated=:time_updated,
     time_ended=:time_ended, words=:words
-WHERE part.rid = :row
+WHERE part.session_id = :sid AND part.seq = :at AND part.idx = :idx
 
 -- effects.calls.FILLED
-SELECT part.rid
+SELECT part.seq
 FROM part INDEXED BY ix_part_call_id
 WHERE part.session_id = :sid AND part.call_id = :call AND part.type = 'tool' AND part.text IS
     :shown AND part.text_blob IS :shown_blob
@@ -571,8 +571,8 @@ SELECT coalesce(max(part.idx), -1) + 1 AS anon_1
 FROM part
 WHERE part.session_id = :sid AND part.seq = :at
 
--- effects.open_message.RIDS
-SELECT part.rid
+-- effects.open_message.UNINDEXED
+SELECT part.idx
 FROM part
 WHERE part.session_id = :sid AND part.seq = :at AND part."indexed" = 0
 
@@ -602,7 +602,7 @@ SET usage_key=:usage_key, cost=:cost, tokens_input=:tokens_input, tokens_output=
 WHERE message.session_id = :sid AND message.seq = :at
 
 -- effects.open_message.ROW
-SELECT part.rid, part.seq, message.time_completed, length(coalesce(part.text, '')) AS length_1,
+SELECT part.seq, part.idx, message.time_completed, length(coalesce(part.text, '')) AS length_1,
     part.text, part.text_blob, part.data, part.data_blob
 FROM part
 JOIN message ON message.session_id = part.session_id AND message.seq = part.seq
@@ -611,13 +611,13 @@ WHERE part.session_id = :sid AND part.id = :pid AND message.id = :mid
 -- effects.open_message.APPEND
 UPDATE part
 SET text=coalesce(part.text, '') || :delta, time_updated=:now
-WHERE part.rid = :row
+WHERE part.session_id = :sid AND part.seq = :at AND part.idx = :idx
 
 -- effects.open_message.COMPLETE
 UPDATE part
 SET text=:text, text_blob=:text_blob, data=:data, data_blob=:data_blob,
     time_updated=:time_updated, time_ended=:time_ended
-WHERE part.rid = :row
+WHERE part.session_id = :sid AND part.seq = :at AND part.idx = :idx
 
 -- effects.ownership.BY_KEY
 SELECT session.id, session.parent_id, session.time_created, message.inherited, session.relation
@@ -663,8 +663,8 @@ UPDATE part
 SET "indexed"=0, words=NULL
 WHERE part.session_id = :sid AND part.seq = :at AND part."indexed" = 1
 
--- effects.ownership.PART_RIDS
-SELECT part.rid
+-- effects.ownership.PARTS
+SELECT part.idx
 FROM part
 WHERE part.session_id = :sid AND part.seq = :at
 
@@ -814,7 +814,7 @@ FROM project_directory
 WHERE project_directory.directory = :directory AND project_directory.project_id = :pid
 
 -- effects.recovery.CALLS
-SELECT part.rid, part.seq, part.inherited
+SELECT part.seq, part.idx, part.inherited
 FROM part
 WHERE part.session_id = :sid AND part.status IN ('pending', 'running')
 
@@ -822,7 +822,7 @@ WHERE part.session_id = :sid AND part.status IN ('pending', 'running')
 UPDATE part
 SET status=:status, outcome=:outcome, "indexed"=:indexed, time_updated=:time_updated,
     time_ended=:time_ended, words=:words
-WHERE part.rid = :row
+WHERE part.session_id = :sid AND part.seq = :at AND part.idx = :idx
 
 -- effects.recovery.MESSAGES
 SELECT message.seq
@@ -834,8 +834,8 @@ UPDATE message
 SET finish=:finish, time_completed=:time_completed
 WHERE message.session_id = :sid AND message.seq = :at
 
--- effects.recovery.RIDS
-SELECT part.rid
+-- effects.recovery.UNINDEXED
+SELECT part.idx
 FROM part
 WHERE part.session_id = :sid AND part.seq = :at AND part."indexed" = 0 AND part.inherited = 0
 
@@ -969,7 +969,7 @@ FROM part
 WHERE part.session_id = :sid AND part.seq = :at
 
 -- effects.results.ENDED_CALLS
-SELECT part.call_id, part.rid, part.text, part.text_blob
+SELECT part.call_id, part.seq, part.idx, part.text, part.text_blob
 FROM part
 WHERE part.session_id = :sid AND part.seq IN (SELECT anon_1.value
 FROM json_each(:seqs) AS anon_1) AND part.type = 'tool' AND (part.text IS NOT NULL OR
@@ -990,11 +990,11 @@ FROM json_each(:calls) AS anon_1) AND (part.seq NOT IN (SELECT anon_2.value
 FROM json_each(:seqs) AS anon_2)) AND part.type = 'tool'
 
 -- effects.results.RESULTS
-SELECT part.seq, part.rid, part.rid AS rid__1, part.session_id, part.seq AS seq__1, part.idx,
-    part.id, part.type, part.tool, part.call_id, part.status, part.outcome, part.title,
-    part.input, part.text, part.text_blob, part.input_blob, part.data, part.data_blob,
-    part.inherited, part."indexed", part.time_created, part.time_updated, part.time_started,
-    part.time_ended, part.synthetic, part.words
+SELECT part.seq, part.idx, part.session_id, part.seq AS seq__1, part.idx AS idx__1, part.id,
+    part.type, part.tool, part.call_id, part.status, part.outcome, part.title, part.input,
+    part.text, part.text_blob, part.input_blob, part.data, part.data_blob, part.inherited,
+    part."indexed", part.time_created, part.time_updated, part.time_started, part.time_ended,
+    part.synthetic, part.words
 FROM part INDEXED BY ix_part_call_id
 WHERE part.session_id = :sid AND part.call_id IN (SELECT anon_1.value
 FROM json_each(:calls) AS anon_1) AND (part.seq NOT IN (SELECT anon_2.value
@@ -1005,14 +1005,14 @@ ORDER BY part.seq, part.idx
 UPDATE part
 SET text=:text, text_blob=:text_blob, "indexed"=:indexed, time_updated=:time_updated,
     words=:words
-WHERE part.rid = :row
+WHERE part.session_id = :sid AND part.seq = :at AND part.idx = :idx
 
 -- effects.results.REOPEN
 UPDATE part
 SET status=:status, outcome=:outcome, text=:text, text_blob=:text_blob, data=:data,
     data_blob=:data_blob, "indexed"=:indexed, time_updated=:time_updated,
     time_ended=:time_ended, words=:words
-WHERE part.rid = :row
+WHERE part.session_id = :sid AND part.seq = :at AND part.idx = :idx
 
 -- effects.session.EXISTING
 SELECT session.parent_id, session.relation, session.source, session.source_id,
@@ -1075,10 +1075,12 @@ WHERE key = 'database_uuid')
 -- effects.transaction.MARK
 UPDATE part
 SET "indexed"=1
-WHERE part.rid IN (SELECT anon_1.value
-FROM json_each(:rids) AS anon_1) AND part."indexed" = 0 AND part.inherited = 0 AND (part.text !=
-    '' OR part.text_blob != '' OR part.input != '' OR part.input_blob != '' OR part.title != '')
-RETURNING rid
+WHERE (part.session_id, part.seq, part.idx) IN (SELECT anon_1.session_id, anon_1.seq, anon_1.idx
+FROM (SELECT CAST(value ->> 0 AS TEXT) AS session_id, value ->> 1 AS seq, value ->> 2 AS idx
+FROM json_each(:parts)) AS anon_1) AND part."indexed" = 0 AND part.inherited = 0 AND (part.text
+    != '' OR part.text_blob != '' OR part.input != '' OR part.input_blob != '' OR part.title !=
+    '')
+RETURNING session_id, seq, idx
 
 -- effects.transaction.FREE
 DELETE
@@ -1708,8 +1710,8 @@ FROM message
 WHERE message.session_id = :sid AND message.id = :mid
 
 -- importing.rows.messages.PARTS
-SELECT part.rid, part.session_id, part.seq, part.idx, part.id, part.type, part.tool,
-    part.call_id, part.status, part.outcome, part.title, part.input, part.text, part.text_blob,
+SELECT part.session_id, part.seq, part.idx, part.id, part.type, part.tool, part.call_id,
+    part.status, part.outcome, part.title, part.input, part.text, part.text_blob,
     part.input_blob, part.data, part.data_blob, part.inherited, part."indexed",
     part.time_created, part.time_updated, part.time_started, part.time_ended, part.synthetic,
     part.words

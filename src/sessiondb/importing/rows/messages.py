@@ -235,13 +235,13 @@ class WriteBatch:
     def _insert_parts(
         self, writing: Writing, placed: Placed, current: CurrentMessage | None
     ) -> None:
-        tx, run, state, new_rows = writing
+        state, new_rows = writing.state, writing.new_rows
         at_message = placed.complete, placed.inherited, placed.row.time_created
         for idx, item in enumerate(placed.parts):
             row = item
             if item.type == "tool-result":
-                row = run.policy.result(writing, placed, item, current)
-            place = PartPlace(tx.take_rid(), state.id, placed.seq, idx, *at_message)
+                row = writing.run.policy.result(writing, placed, item, current)
+            place = PartPlace(state.id, placed.seq, idx, *at_message)
             new_rows.add_part(row, place)
 
     def _add_label(self, tx: Transaction, session_id: str, seq: int, name: str) -> None:

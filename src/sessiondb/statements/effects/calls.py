@@ -11,6 +11,7 @@ from sessiondb.effects.transaction import INDEXING
 from sessiondb.engine.expressions import by_index, p, update_of
 from sessiondb.schema.tables import UNSETTLED, blob, message, part
 from sessiondb.statements.effects import paths
+from sessiondb.statements.effects.message import one_part
 
 #: Of two indexes that fit, the planner prefers the one that gives the order, and then
 #: walks the session. Every search for calls names its index instead.
@@ -35,7 +36,7 @@ BY_CALL_ID = _select_call(part.c.call_id == p("pid")).with_hint(*BY_CALL)
 START = update_of(
     part,
     f"status input input_blob {INDEXING} time_updated time_started",
-    part.c.rid == p("row"),
+    *one_part,
 )
 TIME_COMPLETED = select(message.c.time_completed).where(
     message.c.session_id == p("sid"), message.c.seq == p("at")
@@ -44,7 +45,7 @@ SETTLE = update_of(
     part,
     f"status outcome title text text_blob data data_blob {INDEXING} time_updated "
     "time_started time_ended",
-    part.c.rid == p("row"),
+    *one_part,
 )
 BLOB = select(blob.c.size, blob.c.encoding, blob.c.data).where(blob.c.hash == p("hash"))
 _is_call = and_(
@@ -60,7 +61,7 @@ CALL_AT = (
     .limit(1)
 )
 ANY_CALL = (
-    select(part.c.rid)
+    select(part.c.seq)
     .with_hint(*BY_CALL)
     .where(
         part.c.session_id == p("sid"),
@@ -73,10 +74,10 @@ NEAREST = paths.first_above(part, _is_call)
 FILL = update_of(
     part,
     f"status outcome text text_blob data data_blob {INDEXING} time_updated time_ended",
-    part.c.rid == p("row"),
+    *one_part,
 )
 FILLED = (
-    select(part.c.rid)
+    select(part.c.seq)
     .with_hint(*BY_CALL)
     .where(
         part.c.session_id == p("sid"),

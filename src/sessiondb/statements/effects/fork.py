@@ -21,7 +21,7 @@ from sqlalchemy import (
 from sessiondb.effects.fork import COPIED_OF_SESSION
 from sessiondb.engine.elements import WithoutKey
 from sessiondb.engine.expressions import numbers, p, string
-from sessiondb.schema.rows import FILE_DIFF, LABEL, MESSAGE, PART_COPIED, TODO
+from sessiondb.schema.rows import FILE_DIFF, LABEL, MESSAGE, PART, TODO
 from sessiondb.schema.tables import (
     UNSETTLED,
     blob,
@@ -104,7 +104,7 @@ def _copy_parts() -> Any:
     cut = or_(UNSETTLED, lost)
     return _copy_statement(
         part,
-        PART_COPIED,
+        PART,
         _copied_rows(part),
         session_id=_new,
         inherited=literal_column("1"),

@@ -21,6 +21,7 @@ SEQ_OF = select(message.c.seq).where(in_session, message.c.id == p("mid"))
 SEQ_IS = select(message.c.seq).where(in_session, message.c.seq == p("at"))
 TURN = select(message.c.turn_id).where(in_session, message.c.seq == p("at"))
 of_message = (part.c.session_id == p("sid"), part.c.seq == p("at"))
+one_part = (*of_message, part.c.idx == p("idx"))
 PARTS = (
     select(*(part.c[name] for name in StoredPart._fields))
     .where(*of_message)

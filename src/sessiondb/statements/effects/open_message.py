@@ -11,12 +11,12 @@ from sessiondb.engine.expressions import p, update_of
 from sessiondb.schema.purposes import is_prompt as is_prompt_sql
 from sessiondb.schema.tables import message, part
 from sessiondb.schema.terms import USAGE
-from sessiondb.statements.effects.message import in_session, of_message
+from sessiondb.statements.effects.message import in_session, of_message, one_part
 
 NEXT_IDX = select(func.coalesce(func.max(part.c.idx), text("-1")) + text("1")).where(
     *of_message
 )
-RIDS = select(part.c.rid).where(*of_message, part.c.indexed == text("0"))
+UNINDEXED = select(part.c.idx).where(*of_message, part.c.indexed == text("0"))
 OPEN = select(*(message.c[name] for name in GrowingMessage._fields)).where(
     in_session, message.c.seq == p("at")
 )
@@ -31,8 +31,8 @@ FINISH = update_of(
 )
 ROW = (
     select(
-        part.c.rid,
         part.c.seq,
+        part.c.idx,
         message.c.time_completed,
         func.length(func.coalesce(part.c.text, text("''"))),
         part.c.text,
@@ -52,11 +52,11 @@ ROW = (
 )
 APPEND = (
     part.update()
-    .where(part.c.rid == p("row"))
+    .where(*one_part)
     .values(text=text("coalesce(part.text, '') || :delta"), time_updated=text(":now"))
 )
 COMPLETE = update_of(
     part,
     "text text_blob data data_blob time_updated time_ended",
-    part.c.rid == p("row"),
+    *one_part,
 )

@@ -96,9 +96,7 @@ UNINDEX = (
     # A part that the index has not has no words beside it, either.
     .values(indexed=text("0"), words=null())
 )
-PART_RIDS = select(part.c.rid).where(
-    part.c.session_id == p("sid"), part.c.seq == p("at")
-)
+PARTS = select(part.c.idx).where(part.c.session_id == p("sid"), part.c.seq == p("at"))
 
 
 _totals: list[Any] = [literal_column(sql) for sql in totals_sql()]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from sqlalchemy import and_, exists, or_, select, text, update
+from sqlalchemy import and_, exists, or_, select, text, tuple_, update
 from sqlalchemy.sql import ClauseElement
 
 from sessiondb.effects.transaction import STATE
-from sessiondb.engine.expressions import numbers, p, texts
+from sessiondb.engine.expressions import p, parts, texts
 from sessiondb.schema.feed import DATABASE
 from sessiondb.schema.rows import SEARCHED
 from sessiondb.schema.tables import blob, file_diff, lease, message, part, session
@@ -14,16 +14,17 @@ from sessiondb.schema.terms import LIVING_LEASE
 from sessiondb.statements.repository.feed import newest_change
 
 NEXT_CHANGE = select(newest_change + text("1"), text(DATABASE))
+_address = (part.c.session_id, part.c.seq, part.c.idx)
 MARK = (
     update(part)
     .where(
-        part.c.rid.in_(numbers("rids")),
+        tuple_(*_address).in_(parts("parts")),
         part.c.indexed == text("0"),
         part.c.inherited == text("0"),
         or_(*(part.c[name] != text("''") for name in SEARCHED)),
     )
     .values(indexed=text("1"))
-    .returning(part.c.rid)
+    .returning(*_address)
 )
 
 
