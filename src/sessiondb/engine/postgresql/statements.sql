@@ -16,18 +16,18 @@ WHERE project.root_commit IS NOT NULL AND project.remote IS NOT DISTINCT FROM :r
     project_directory.kind = 'worktree'
 
 -- effects.calls.BY_ID
-SELECT part.rid, part.seq, part.status, part.outcome, part.text, part.text_blob, part.input,
-    part.input_blob, part.title, part.data, part.data_blob, part.inherited, part.time_started,
-    part.words
+SELECT part.session_id, part.seq, part.idx, part.status, part.outcome, part.text,
+    part.text_blob, part.input, part.input_blob, part.title, part.data, part.data_blob,
+    part.inherited, part.time_started, part.words
 FROM part
 WHERE part.session_id = :sid AND part.type = 'tool' AND part.id = :pid
 ORDER BY part.seq DESC, part.idx DESC
 LIMIT 1
 
 -- effects.calls.UNSETTLED_BY_ID
-SELECT part.rid, part.seq, part.status, part.outcome, part.text, part.text_blob, part.input,
-    part.input_blob, part.title, part.data, part.data_blob, part.inherited, part.time_started,
-    part.words
+SELECT part.session_id, part.seq, part.idx, part.status, part.outcome, part.text,
+    part.text_blob, part.input, part.input_blob, part.title, part.data, part.data_blob,
+    part.inherited, part.time_started, part.words
 FROM part
 WHERE part.session_id = :sid AND part.type = 'tool' AND part.id = :pid AND part.status IN
     ('pending', 'running')
@@ -35,9 +35,9 @@ ORDER BY part.seq DESC, part.idx DESC
 LIMIT 1
 
 -- effects.calls.BY_CALL_ID
-SELECT part.rid, part.seq, part.status, part.outcome, part.text, part.text_blob, part.input,
-    part.input_blob, part.title, part.data, part.data_blob, part.inherited, part.time_started,
-    part.words
+SELECT part.session_id, part.seq, part.idx, part.status, part.outcome, part.text,
+    part.text_blob, part.input, part.input_blob, part.title, part.data, part.data_blob,
+    part.inherited, part.time_started, part.words
 FROM part
 WHERE part.session_id = :sid AND part.type = 'tool' AND part.call_id = :pid
 ORDER BY part.seq DESC, part.idx DESC
@@ -47,7 +47,7 @@ LIMIT 1
 UPDATE part
 SET status=:status, input=:input, input_blob=:input_blob, indexed=:indexed,
     time_updated=:time_updated, time_started=:time_started, words=:words
-WHERE part.rid = :row
+WHERE part.session_id = :sid AND part.seq = :at AND part.idx = :idx
 
 -- effects.calls.TIME_COMPLETED
 SELECT message.time_completed
@@ -59,7 +59,7 @@ UPDATE part
 SET status=:status, outcome=:outcome, title=:title, text=:text, text_blob=:text_blob,
     data=:data, data_blob=:data_blob, indexed=:indexed, time_updated=:time_updated,
     time_started=:time_started, time_ended=:time_ended, words=:words
-WHERE part.rid = :row
+WHERE part.session_id = :sid AND part.seq = :at AND part.idx = :idx
 
 -- effects.calls.BLOB
 SELECT blob.size, blob.encoding, blob.data
@@ -67,9 +67,9 @@ FROM blob
 WHERE blob.hash = :hash
 
 -- effects.calls.CALL_AT
-SELECT part.rid, part.seq, part.status, part.outcome, part.text, part.text_blob, part.input,
-    part.input_blob, part.title, part.data, part.data_blob, part.inherited, part.time_started,
-    part.words
+SELECT part.session_id, part.seq, part.idx, part.status, part.outcome, part.text,
+    part.text_blob, part.input, part.input_blob, part.title, part.data, part.data_blob,
+    part.inherited, part.time_started, part.words
 FROM part
 WHERE part.session_id = :sid AND part.type = 'tool' AND coalesce(part.call_id, '') = :call AND
     part.seq = :at
@@ -77,7 +77,7 @@ ORDER BY part.idx DESC
 LIMIT 1
 
 -- effects.calls.ANY_CALL
-SELECT part.rid
+SELECT part.seq
 FROM part
 WHERE part.session_id = :sid AND part.call_id = :call AND part.type = 'tool'
 LIMIT 1
@@ -100,10 +100,10 @@ UPDATE part
 SET status=:status, outcome=:outcome, text=:text, text_blob=:text_blob, data=:data,
     data_blob=:data_blob, indexed=:indexed, time_updated=:time_updated, time_ended=:time_ended,
     words=:words
-WHERE part.rid = :row
+WHERE part.session_id = :sid AND part.seq = :at AND part.idx = :idx
 
 -- effects.calls.FILLED
-SELECT part.rid
+SELECT part.seq
 FROM part
 WHERE part.session_id = :sid AND part.call_id = :call AND part.type = 'tool' AND part.text IS
     NOT DISTINCT FROM :shown AND part.text_blob IS NOT DISTINCT FROM :shown_blob
@@ -595,8 +595,8 @@ SELECT coalesce(max(part.idx), -1) + 1 AS anon_1
 FROM part
 WHERE part.session_id = :sid AND part.seq = :at
 
--- effects.open_message.RIDS
-SELECT part.rid
+-- effects.open_message.UNINDEXED
+SELECT part.idx
 FROM part
 WHERE part.session_id = :sid AND part.seq = :at AND part.indexed = 0
 
@@ -626,7 +626,7 @@ SET usage_key=:usage_key, cost=:cost, tokens_input=:tokens_input, tokens_output=
 WHERE message.session_id = :sid AND message.seq = :at
 
 -- effects.open_message.ROW
-SELECT part.rid, part.seq, message.time_completed, length(coalesce(part.text, '')) AS length_1,
+SELECT part.seq, part.idx, message.time_completed, length(coalesce(part.text, '')) AS length_1,
     part.text, part.text_blob, part.data, part.data_blob
 FROM part
 JOIN message ON message.session_id = part.session_id AND message.seq = part.seq
@@ -635,13 +635,13 @@ WHERE part.session_id = :sid AND part.id = :pid AND message.id = :mid
 -- effects.open_message.APPEND
 UPDATE part
 SET text=coalesce(part.text, '') || :delta, time_updated=:now
-WHERE part.rid = :row
+WHERE part.session_id = :sid AND part.seq = :at AND part.idx = :idx
 
 -- effects.open_message.COMPLETE
 UPDATE part
 SET text=:text, text_blob=:text_blob, data=:data, data_blob=:data_blob,
     time_updated=:time_updated, time_ended=:time_ended
-WHERE part.rid = :row
+WHERE part.session_id = :sid AND part.seq = :at AND part.idx = :idx
 
 -- effects.ownership.BY_KEY
 SELECT session.id, session.parent_id, session.time_created, message.inherited, session.relation
@@ -694,8 +694,8 @@ UPDATE part
 SET indexed=0, words=NULL
 WHERE part.session_id = :sid AND part.seq = :at AND part.indexed = 1
 
--- effects.ownership.PART_RIDS
-SELECT part.rid
+-- effects.ownership.PARTS
+SELECT part.idx
 FROM part
 WHERE part.session_id = :sid AND part.seq = :at
 
@@ -846,7 +846,7 @@ FROM project_directory
 WHERE project_directory.directory = :directory AND project_directory.project_id = :pid
 
 -- effects.recovery.CALLS
-SELECT part.rid, part.seq, part.inherited
+SELECT part.seq, part.idx, part.inherited
 FROM part
 WHERE part.session_id = :sid AND part.status IN ('pending', 'running')
 
@@ -854,7 +854,7 @@ WHERE part.session_id = :sid AND part.status IN ('pending', 'running')
 UPDATE part
 SET status=:status, outcome=:outcome, indexed=:indexed, time_updated=:time_updated,
     time_ended=:time_ended, words=:words
-WHERE part.rid = :row
+WHERE part.session_id = :sid AND part.seq = :at AND part.idx = :idx
 
 -- effects.recovery.MESSAGES
 SELECT message.seq
@@ -866,8 +866,8 @@ UPDATE message
 SET finish=:finish, time_completed=:time_completed
 WHERE message.session_id = :sid AND message.seq = :at
 
--- effects.recovery.RIDS
-SELECT part.rid
+-- effects.recovery.UNINDEXED
+SELECT part.idx
 FROM part
 WHERE part.session_id = :sid AND part.seq = :at AND part.indexed = 0 AND part.inherited = 0
 
@@ -1011,7 +1011,7 @@ FROM part
 WHERE part.session_id = :sid AND part.seq = :at
 
 -- effects.results.ENDED_CALLS
-SELECT part.call_id, part.rid, part.text, part.text_blob
+SELECT part.call_id, part.seq, part.idx, part.text, part.text_blob
 FROM part
 WHERE part.session_id = :sid AND part.seq IN (SELECT anon_1.value
 FROM (SELECT CAST(value AS BIGINT) AS value
@@ -1038,11 +1038,11 @@ FROM jsonb_array_elements_text(CAST(:seqs AS JSONB)) AS listed(value)) AS anon_2
     = 'tool'
 
 -- effects.results.RESULTS
-SELECT part.seq, part.rid, part.rid AS rid__1, part.session_id, part.seq AS seq__1, part.idx,
-    part.id, part.type, part.tool, part.call_id, part.status, part.outcome, part.title,
-    part.input, part.text, part.text_blob, part.input_blob, part.data, part.data_blob,
-    part.inherited, part.indexed, part.time_created, part.time_updated, part.time_started,
-    part.time_ended, part.synthetic, part.words
+SELECT part.seq, part.idx, part.session_id, part.seq AS seq__1, part.idx AS idx__1, part.id,
+    part.type, part.tool, part.call_id, part.status, part.outcome, part.title, part.input,
+    part.text, part.text_blob, part.input_blob, part.data, part.data_blob, part.inherited,
+    part.indexed, part.time_created, part.time_updated, part.time_started, part.time_ended,
+    part.synthetic, part.words
 FROM part
 WHERE part.session_id = :sid AND part.call_id IN (SELECT anon_1.value
 FROM (SELECT CAST(value AS TEXT) AS value
@@ -1056,14 +1056,14 @@ ORDER BY part.seq, part.idx
 -- effects.results.SET_TEXT
 UPDATE part
 SET text=:text, text_blob=:text_blob, indexed=:indexed, time_updated=:time_updated, words=:words
-WHERE part.rid = :row
+WHERE part.session_id = :sid AND part.seq = :at AND part.idx = :idx
 
 -- effects.results.REOPEN
 UPDATE part
 SET status=:status, outcome=:outcome, text=:text, text_blob=:text_blob, data=:data,
     data_blob=:data_blob, indexed=:indexed, time_updated=:time_updated, time_ended=:time_ended,
     words=:words
-WHERE part.rid = :row
+WHERE part.session_id = :sid AND part.seq = :at AND part.idx = :idx
 
 -- effects.session.EXISTING
 SELECT session.parent_id, session.relation, session.source, session.source_id,
@@ -1126,12 +1126,13 @@ WHERE key = 'database_uuid')
 -- effects.transaction.MARK
 UPDATE part
 SET indexed=1
-WHERE part.rid IN (SELECT anon_1.value
-FROM (SELECT CAST(value AS BIGINT) AS value
-FROM jsonb_array_elements_text(CAST(:rids AS JSONB)) AS listed(value)) AS anon_1) AND
-    part.indexed = 0 AND part.inherited = 0 AND (part.text != '' OR part.text_blob != '' OR
-    part.input != '' OR part.input_blob != '' OR part.title != '')
-RETURNING part.rid
+WHERE (part.session_id, part.seq, part.idx) IN (SELECT anon_1.session_id, anon_1.seq, anon_1.idx
+FROM (SELECT value ->> 0 AS session_id, CAST(value ->> 1 AS BIGINT) AS seq, CAST(value ->> 2 AS
+    BIGINT) AS idx
+FROM jsonb_array_elements(CAST(:parts AS JSONB)) AS listed(value)) AS anon_1) AND part.indexed =
+    0 AND part.inherited = 0 AND (part.text != '' OR part.text_blob != '' OR part.input != '' OR
+    part.input_blob != '' OR part.title != '')
+RETURNING part.session_id, part.seq, part.idx
 
 -- effects.transaction.FREE
 DELETE
@@ -1776,8 +1777,8 @@ FROM message
 WHERE message.session_id = :sid AND message.id = :mid
 
 -- importing.rows.messages.PARTS
-SELECT part.rid, part.session_id, part.seq, part.idx, part.id, part.type, part.tool,
-    part.call_id, part.status, part.outcome, part.title, part.input, part.text, part.text_blob,
+SELECT part.session_id, part.seq, part.idx, part.id, part.type, part.tool, part.call_id,
+    part.status, part.outcome, part.title, part.input, part.text, part.text_blob,
     part.input_blob, part.data, part.data_blob, part.inherited, part.indexed, part.time_created,
     part.time_updated, part.time_started, part.time_ended, part.synthetic, part.words
 FROM part
