@@ -29,6 +29,10 @@ def path():
         found = resolve(next(iter(named.values()), None))
     except SessionDBError as error:
         raise CommandError(str(error)) from error
+    if found.server is not None:
+        raise CommandError(
+            f"{found} is a database of a server; sessiondb migrate upgrades it"
+        )
     if not named:
         sys.stderr.write(f"database: {found.path}\n")
     return found.path

@@ -172,7 +172,8 @@ def test_a_path_and_a_url_name_the_same_database(tmp_path: Path, scheme: str) ->
         (["database=a.db"], "-x database is unknown"),
         (["URL=a.db"], "-x URL is unknown"),
         (["db=a.db", "url=sqlite:///a.db"], "-x db and -x url exclude each other"),
-        (["url=postgresql://host/a"], "postgresql is not supported"),
+        (["url=mysql://host/a"], "mysql is not supported"),
+        (["url=postgresql://host/a"], "postgresql://host/a is a database of a server"),
         (["db=:memory:"], ":memory: holds nothing to migrate"),
     ],
 )
