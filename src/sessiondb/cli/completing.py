@@ -31,31 +31,35 @@ OFFERED, PATIENCE = 60, 0.3
 _PLAIN = late_pattern(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*")
 _NEWEST = """
 SELECT slug, id, coalesce(source_id, ''), coalesce(title, '') FROM session
- WHERE time_deleted IS NULL AND time_importing IS NULL AND relation IS NOT 'subagent'
+ WHERE time_deleted IS NULL AND time_importing IS NULL
+   AND relation IS DISTINCT FROM 'subagent'
  ORDER BY time_updated DESC, id LIMIT :offered
 """
-_NAMED = """
+#: What `short_id` shows.
+_TAIL = "substr(id, CASE WHEN length(id) > 6 THEN length(id) - 5 ELSE 1 END)"
+_NAMED = f"""
 SELECT slug, id, coalesce(source_id, ''), coalesce(title, '') FROM session
  WHERE time_deleted IS NULL AND time_importing IS NULL
-   AND (slug LIKE :begins ESCAPE '\\' OR id LIKE :begins ESCAPE '\\'
-        OR source_id LIKE :begins ESCAPE '\\'
-        OR substr(id, -6) LIKE :begins ESCAPE '\\')
+   AND (lower(slug) LIKE :begins ESCAPE '\\' OR lower(id) LIKE :begins ESCAPE '\\'
+        OR lower(source_id) LIKE :begins ESCAPE '\\'
+        OR lower({_TAIL}) LIKE :begins ESCAPE '\\')
  ORDER BY time_updated DESC, id LIMIT :offered
 """
-_PLACES = """
+_PLACES = f"""
 WITH named AS (
   SELECT id FROM session
    WHERE time_deleted IS NULL AND time_importing IS NULL
-     AND (:name COLLATE NOCASE IN (slug, id, source_id, substr(id, -6)))
+     AND :name IN (lower(slug), lower(id), lower(source_id), lower({_TAIL}))
    ORDER BY time_updated DESC LIMIT 1)
-SELECT label, 'label of #' || seq FROM label WHERE session_id IN named
+SELECT label, 'label of #' || seq FROM label
+ WHERE session_id IN (SELECT id FROM named)
 UNION ALL
 SELECT * FROM (
   SELECT CAST(seq AS TEXT), substr(text, 1, 200) FROM part
-   WHERE session_id IN named AND type = 'text' AND synthetic = 0
+   WHERE session_id IN (SELECT id FROM named) AND type = 'text' AND synthetic = 0
      AND seq IN (SELECT seq FROM message
-                  WHERE session_id IN named AND role = 'user')
-   ORDER BY seq DESC LIMIT :offered)
+                  WHERE session_id IN (SELECT id FROM named) AND role = 'user')
+   ORDER BY seq DESC LIMIT :offered) AS prompts
 """
 
 
@@ -105,7 +109,7 @@ def places(ctx: click.Context, incomplete: str) -> list[CompletionItem]:
     session, _, begun = incomplete.partition("#")
     items = []
     with contextlib.suppress(Exception):
-        values = {"name": session, "offered": OFFERED}
+        values = {"name": _small(session), "offered": OFFERED}
         for name, text in _rows(ctx, _PLACES, values):
             if name.startswith(begun) and _PLAIN.fullmatch(name):
                 items.append(CompletionItem(f"{session}#{name}", help=one_line(text)))
@@ -119,11 +123,15 @@ def _session_names(
     sql: str = _NEWEST
     values: dict[str, Any] = {"offered": OFFERED}
     if incomplete:
-        begins = re.sub(r"([\\%_])", r"\\\1", incomplete) + "%"
         sql = _NAMED
-        values["begins"] = begins
+        values["begins"] = re.sub(r"([\\%_])", r"\\\1", _small(incomplete)) + "%"
     for slug, session_id, source_id, title in _rows(ctx, sql, values):
         yield [slug, short_id(session_id), session_id, source_id], title
+
+
+def _small(name: str) -> str:
+    """Return *name* with small letters of ASCII, as ``lower(…)`` makes them in SQL."""
+    return name.encode().lower().decode()
 
 
 def _rows(
