@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sessiondb import Store, assistant, text, tool, user
-from sessiondb.effects.transaction import MOST_WAITING
+from sessiondb.engine.sqlite.waiting_parts import MOST_WAITING
 from sessiondb.errors import NotFoundError
 from sessiondb.maintenance import backup, check
 

@@ -272,7 +272,7 @@ def _remove_some_rows(tx: Transaction, session_id: str) -> bool:
         if rows := tx.run(find, sid=session_id, rows=REAP_ROWS).fetchall():
             first = _release_last_rows(tx, rows, len(names))
             tx.run(drop, sid=session_id, **dict(zip(names, first, strict=True)))
-            tx.forget_rids()
+            tx.waiting.forget()
             return True
     return False
 

@@ -84,7 +84,7 @@ def _copy_rows(tx: Transaction, params: Mapping[str, Any]) -> None:
     """Copy what belongs to the path of a session."""
     tx.run(_COPY_MESSAGES, **params, now=tx.now)
     tx.run(_COPY_PARTS, **params, now=tx.now)
-    tx.forget_rids()
+    tx.waiting.forget()
     tx.run(_COPY_TODOS, sid=params["sid"], new=params["new"])
     tx.run(_COPY_LABELS, **params)
     tx.run(_COPY_DIFFS, **params)

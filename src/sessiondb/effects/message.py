@@ -120,6 +120,7 @@ def insert_part(tx: Transaction, row: PartRow, place: PartPlace) -> None:
 
 def part_values(tx: Transaction, row: PartRow, place: PartPlace) -> tuple[Any, ...]:
     """Return the values of `PART_VALUES` for a new part at its *place*."""
+    address = place.session_id, place.seq, place.idx
     is_final = place.complete or row.settled
     is_searched = is_final and not place.inherited and row.searchable
     words = None
@@ -128,7 +129,7 @@ def part_values(tx: Transaction, row: PartRow, place: PartPlace) -> tuple[Any, .
             words = tx.engine.search.words_of_part(row.text, row.input, row.title)
             tx.carryover.waiting_bytes += len(row.text or "") + len(row.input or "")
         else:
-            tx.to_prepare.append((place.session_id, place.seq, place.idx))
+            tx.to_prepare.append(address)
     created = row.time_created
     if created is None:
         created = place.message_time
@@ -140,7 +141,7 @@ def part_values(tx: Transaction, row: PartRow, place: PartPlace) -> tuple[Any, .
         updated = created
 
     return row.values(
-        rid=tx.take_rid(),
+        rid=tx.waiting.add(tx.connection, address),
         session_id=place.session_id,
         seq=place.seq,
         idx=place.idx,

@@ -31,6 +31,7 @@ from sessiondb.schema.terms import TOKENS
 
 if TYPE_CHECKING:
     from sessiondb.effects.ownership import UsageClass
+    from sessiondb.engine.search_index import WaitingParts
     from sessiondb.schema.extensions import Extension
 
 E = TypeVar("E")
@@ -146,11 +147,6 @@ INDEXING = "indexed words"
 NOT_INDEXED = {"indexed": 0, "words": None}
 #: Sessions whose rows are carried over: more than most programs write at a time.
 _MOST_STATES = 64
-#: Parts that wait for the search index before it takes them in, and the bytes of their
-#: texts. Each word of a batch is an entry to write, so in a batch of 48 a part takes
-#: twice as long. Each search goes through those that wait: 6 ms for 190 KB. The log of
-#: a busy writer is shortened more often, and they enter the index before that.
-MOST_WAITING, MOST_WAITING_BYTES = 512, 256 * 1024
 
 
 @dataclass(slots=True)
@@ -160,8 +156,8 @@ class Carryover:
     They are dropped after a commit of another process, or an interrupt.
     """
 
-    #: The last row number of ``part`` that was given out, and the last that is indexed.
-    places: tuple[int, int] | None = None
+    #: What the search index knows of the parts that wait for it; None is nothing.
+    waiting: WaitingParts | None = None
     #: The number of the last change of a session.
     change: int | None = None
     #: The name of this database in cursors of changes, once a change was taken.
@@ -191,7 +187,6 @@ class Transaction:
     to_index: list[PartAddress] = field(default_factory=list)
     loose: set[str] = field(default_factory=set)
     after_commit: list[Callable[[], None]] = field(default_factory=list)
-    _wrote_parts: bool = False
     # -- of the unit, from `begin_unit` on
     root: str | None = field(init=False)
     retried: bool = field(init=False)
@@ -400,22 +395,13 @@ class Transaction:
             numbers.change += 1
         return numbers.change
 
-    def take_rid(self) -> int:
-        """Return the next row number of ``part``; explicit, so that search knows it."""
-        last, indexed = self.carryover.places or self._read_places()
-        self.carryover.places = last + 1, indexed
-        self._wrote_parts = True
-        return last + 1
-
-    def forget_rids(self) -> None:
-        """Record that the engine chose row numbers, or that rows are gone."""
-        self.carryover.places = None
-        self._wrote_parts = True
-
-    def _read_places(self) -> tuple[int, int]:
-        places = self.engine.search.read_places(self.connection)
-        self.carryover.places = places
-        return places
+    @property
+    def waiting(self) -> WaitingParts:
+        """What the search index knows of the parts that wait for it."""
+        waiting = self.carryover.waiting
+        if waiting is None:
+            waiting = self.carryover.waiting = self.engine.search.waiting_parts()
+        return waiting
 
     def flush(self) -> None:
         """Write the touched session rows, each once, with one revision more."""
@@ -488,13 +474,12 @@ class Transaction:
             marked = self.run(_MARK, parts=as_list(self.to_index)).fetchall()
             self.engine.search.put(self.connection, as_list(marked))
 
-        if self._wrote_parts:
-            last, indexed = self.carryover.places or self._read_places()
-            is_large = self.carryover.waiting_bytes >= MOST_WAITING_BYTES
-            if is_large or last - indexed >= MOST_WAITING:
-                self.engine.search.put_waiting(self.connection)
-                self.engine.usage.put_waiting(self.connection)
-                self.carryover.places, self.carryover.waiting_bytes = (last, last), 0
+        waiting, size = self.carryover.waiting, self.carryover.waiting_bytes
+        if waiting is not None and waiting.are_many(self.connection, size):
+            self.engine.search.put_waiting(self.connection)
+            self.engine.usage.put_waiting(self.connection)
+            waiting.clear()
+            self.carryover.waiting_bytes = 0
 
         if self.loose:
             self.run(_FREE, hashes=as_list(sorted(self.loose)))

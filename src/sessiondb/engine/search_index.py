@@ -17,6 +17,31 @@ BOUNDS = frozenset(
 )
 
 
+class WaitingParts(Protocol):
+    """The parts that wait, as a writer knows them from one transaction to the next.
+
+    It is dropped after a commit of another process, and if a transaction fails.
+    """
+
+    def add(self, connection: Connection, part: PartAddress) -> int | None:
+        """Return the ``rid`` of a part that is inserted next; None for any.
+
+        Its unit may still be undone.
+        """
+
+    def forget(self) -> None:
+        """Record that parts were inserted without `add`, or removed."""
+
+    def are_many(self, connection: Connection, size: int) -> bool:
+        """Return whether parts came or went, and the index should take in all now.
+
+        *size* is that of the texts of this writer that wait, in bytes.
+        """
+
+    def clear(self) -> None:
+        """Record that the index took in all of them."""
+
+
 class SearchIndex(Protocol):
     """The search index over the words of parts, titles and prompts.
 
@@ -71,11 +96,11 @@ class SearchIndex(Protocol):
         Those that wait go on waiting.
         """
 
-    def read_places(self, connection: Connection) -> tuple[int, int]:
-        """Return the last ``rid`` that was given out, and the last that is indexed.
+    def waiting_parts(self) -> WaitingParts:
+        """Return what a writer knows that has not read anything yet."""
 
-        0 is none. The rows between the two wait.
-        """
+    def is_behind(self, connection: Connection) -> bool:
+        """Return whether parts wait."""
 
     def put_waiting(self, connection: Connection) -> None:
         """Index all parts that wait, in a transaction that writes."""

@@ -111,7 +111,7 @@ class PartRow(NamedTuple):
     def values(
         self,
         *,
-        rid: int,
+        rid: int | None,
         session_id: str,
         seq: int,
         idx: int,

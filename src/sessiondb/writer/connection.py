@@ -162,14 +162,14 @@ class WriterConnection:
         if connection is None or not self._is_in_place():
             return
 
+        search, usage = self.engine.search, self.engine.usage
         try:
-            last, indexed = self.engine.search.read_places(connection)
-            if last == indexed and not self.engine.usage.is_behind(connection):
+            if not (search.is_behind(connection) or usage.is_behind(connection)):
                 return
             # No data depends on it: queries find what waits as well.
             self.begin(self.ready("normal"), CHECKPOINT_PATIENCE)
-            self.engine.search.put_waiting(connection)
-            self.engine.usage.put_waiting(connection)
+            search.put_waiting(connection)
+            usage.put_waiting(connection)
             connection.commit()
         except (self.engine.Error, SessionDBError):
             self.roll_back()

@@ -34,6 +34,11 @@ from sessiondb.engine.sqlite.search_tables import (
     TEXT,
 )
 from sessiondb.engine.sqlite.search_waiting import COLUMNS
+from sessiondb.engine.sqlite.waiting_parts import (
+    LAST_NUMBER,
+    SQLiteWaitingParts,
+    read_numbers,
+)
 from sessiondb.errors import BusyError
 from sessiondb.schema.rows import PartAddress
 
@@ -55,13 +60,12 @@ _HAS_PASSED = (
     f"SELECT rid <= {MARK_OF_INDEX} FROM part "
     "WHERE session_id = ? AND seq = ? AND idx = ?"
 )
-_LAST_PLACE = "coalesce((SELECT max(rid) FROM part), 0)"
-_PLACES = f"SELECT max({_LAST_PLACE}, {MARK_OF_INDEX}), {MARK_OF_INDEX}"
+_NEWEST = "coalesce((SELECT max(rid) FROM part), 0)"
 _RAISE_MARK = (
     "INSERT INTO meta (key, value) VALUES ('indexed_to', {}) "
     "ON CONFLICT (key) DO UPDATE SET value = excluded.value"
 )
-_NEWEST_PLACE = ComposedStatement(f"SELECT {_LAST_PLACE}")
+_NEWEST_PLACE = ComposedStatement(f"SELECT {_NEWEST}")
 
 
 class SQLiteSearchIndex:
@@ -90,15 +94,17 @@ class SQLiteSearchIndex:
         """Index rows of ``part``, a list parameter, that do not wait for others."""
         connection.execute(_PUT, {"parts": parts})
 
-    def read_places(self, connection: Connection) -> tuple[int, int]:
-        """Return the last place that was given out, and the last that is indexed."""
-        last, indexed = connection.execute(_PLACES).fetchone()
-        return last, indexed
+    waiting_parts = SQLiteWaitingParts
+
+    def is_behind(self, connection: Connection) -> bool:
+        """Return whether parts wait."""
+        last, indexed = read_numbers(connection)
+        return last > indexed
 
     def put_waiting(self, connection: Connection | sqlite3.Connection) -> None:
         """Index all that waits."""
         connection.execute(PUT_WAITING)
-        connection.execute(_RAISE_MARK.format(f"max({_LAST_PLACE}, {MARK_OF_INDEX})"))
+        connection.execute(_RAISE_MARK.format(LAST_NUMBER))
 
     # -- reading -------------------------------------------------------------
 
@@ -246,7 +252,7 @@ class SQLiteSearchIndex:
         """Rebuild search tables from their content."""
         for name in names:
             if name == "part_search":
-                connection.execute(_RAISE_MARK.format(_LAST_PLACE))
+                connection.execute(_RAISE_MARK.format(_NEWEST))
             connection.execute(f"INSERT INTO {name} ({name}) VALUES ('rebuild')")
 
     def optimize(self, connection: Connection) -> None:

@@ -209,7 +209,7 @@ class WriteBatch:
         values = {name: new[name] for name in REPLACED}
         tx.run(_REPLACE, sid=state.id, at=revised.seq, **values)
         tx.run(_DROP_PARTS, sid=state.id, at=revised.seq)
-        tx.forget_rids()
+        tx.waiting.forget()
 
         self._note_change(writing, revised.seq)
         self._insert_parts(writing, revised, current)
