@@ -124,6 +124,10 @@ class Backend(ABC):
         """Return whether a database has an index of a name."""
 
     @abstractmethod
+    def by_index(self, name: str) -> str:
+        """Return what is written behind a table to read it by an index, or nothing."""
+
+    @abstractmethod
     def run(self, where: Any, sql: str, *params: Any) -> None:
         """Write as another program does that knows nothing of ours; keys are enforced."""
 
@@ -146,6 +150,10 @@ class Backend(ABC):
 
         *patience* is how many seconds this waits for the others.
         """
+
+    @abstractmethod
+    def searched_parts(self, where: Any) -> int:
+        """Return how many parts are in the search index."""
 
     @abstractmethod
     def unreported(self, where: Any, cursor: str) -> int:
@@ -223,6 +231,9 @@ class SQLite(Backend):
         sql = "SELECT 1 FROM sqlite_schema WHERE type = 'index' AND name = ?"
         return self.rows(where, sql, name) == [(1,)]
 
+    def by_index(self, name: str) -> str:
+        return f" INDEXED BY {name}"
+
     def run(self, where: Any, sql: str, *params: Any) -> None:
         with closing(self._connect(where)) as connection:
             connection.execute("PRAGMA foreign_keys = ON")
@@ -250,6 +261,10 @@ class SQLite(Backend):
                 yield
             finally:
                 connection.execute("ROLLBACK")
+
+    def searched_parts(self, where: Any) -> int:
+        ((found,),) = self.rows(where, "SELECT count(*) FROM part_search_docsize")
+        return cast("int", found)
 
     def unreported(self, where: Any, cursor: str) -> int:
         # SQLite's cursors end with the number of the last change.

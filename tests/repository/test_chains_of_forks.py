@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import field
-from pathlib import Path
 from typing import Any
 
 import pytest
+from backends import Backend
 from foreign_sessions import T0, said, session_of, take_in
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -96,12 +96,11 @@ def copy_of(
 @settings(max_examples=60, deadline=None)
 @given(family=families(), together=st.booleans())
 def test_the_copy_that_is_counted_is_the_one_that_a_second_look_decides_for(
-    tmp_path_factory: pytest.TempPathFactory,
+    backend: Backend,
     family: list[SourceSession],
     together: bool,
 ) -> None:
-    folder: Path = tmp_path_factory.mktemp("forks")
-    with Store.open(folder / "forks.db", durability="normal") as store:
+    with Store.open(backend.fresh(), durability="normal") as store:
         batches: Iterable[list[SourceSession]] = [family]
         if not together:
             batches = ([session] for session in family)
@@ -114,7 +113,7 @@ def test_the_copy_that_is_counted_is_the_one_that_a_second_look_decides_for(
 
 
 def test_a_message_of_the_parent_is_not_compared_with_its_other_copies(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    backend: Backend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     compared: list[int] = []
     take = ownership.Copies._take_in
@@ -125,7 +124,7 @@ def test_a_message_of_the_parent_is_not_compared_with_its_other_copies(
         return take(copies, found)
 
     monkeypatch.setattr(ownership.Copies, "_take_in", count)
-    with Store.open(tmp_path / "chain.db", durability="normal") as store:
+    with Store.open(backend.fresh(), durability="normal") as store:
         messages: list[SourceMessage] = []
         for number in range(30):
             own = said(f"m{number}", at=number, cost=1.0)

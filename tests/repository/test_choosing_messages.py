@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 import processes
 import pytest
+from backends import Backend
 from foreign_sessions import said, session_of, take_in
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -409,9 +409,9 @@ def test_the_children_of_a_session_are_its_own_subagents_and_forks(
         store.children("no such")
 
 
-async def test_an_async_store_chooses_alike(tmp_path: Path) -> None:
-    path = tmp_path / "sessions.db"
-    async with AsyncStore.open(path, durability="normal") as store:
+async def test_an_async_store_chooses_alike(backend: Backend) -> None:
+    place = backend.fresh()
+    async with AsyncStore.open(place, durability="normal") as store:
         session = await store.create_session()
         for number in range(6):
             draft = (user, assistant)[number % 2](f"{number}", id=f"m{number}")
@@ -423,7 +423,7 @@ async def test_an_async_store_chooses_alike(tmp_path: Path) -> None:
             {"since": "today", "kinds": "none"},
             {"branches": True, "resolve": False},
         ]
-        with Store.open(path) as other:
+        with Store.open(place) as other:
             for choice in choices:
                 expected = other.messages(session, **choice)
                 assert await store.messages(session, **choice) == expected
@@ -437,15 +437,16 @@ async def test_an_async_store_chooses_alike(tmp_path: Path) -> None:
             await store.messages(session, at=1, branches=True)
 
 
-def test_what_another_process_wrote_is_found_at_once(tmp_path: Path) -> None:
+def test_what_another_process_wrote_is_found_at_once(backend: Backend) -> None:
     program = (
         "import sys; from sessiondb import Store, event\n"
         "with Store.open(sys.argv[1]) as store:\n"
         "    store.append(sys.argv[2], event('compaction', id='theirs'))\n"
     )
-    with Store.open(tmp_path / "sessions.db") as store:
+    place = backend.fresh()
+    with Store.open(place) as store:
         session = store.create_session()
         store.append(session, user("Hello"))
-        processes.run(program, str(store.path), session.id)
+        processes.run(program, place, session.id)
         (found,) = store.messages(session, kinds="compaction")
         assert store.find_message("theirs") == found

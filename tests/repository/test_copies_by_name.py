@@ -8,14 +8,13 @@ sessions of every kind, while sessions are forked, cut and removed around them.
 from __future__ import annotations
 
 import os
-import sqlite3
 from collections.abc import Iterable, Iterator
-from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from backends import Backend
 from foreign_sessions import SOURCE, T0, said, session_of, take_in
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
@@ -117,14 +116,14 @@ class Places:
                 ]
 
 
-def assert_counted_once(store: Store) -> None:
+def assert_counted_once(backend: Backend, store: Store) -> None:
     """Compare all live copies of each answer, without any index or key."""
-    with closing(sqlite3.connect(store.path)) as shell:
-        counted = shell.execute(
-            "SELECT m.time_created, sum(m.inherited = 0) FROM message AS m "
-            "JOIN session AS s ON s.id = m.session_id "
-            "WHERE m.cost IS NOT NULL AND s.time_deleted IS NULL GROUP BY m.time_created"
-        ).fetchall()
+    counted = backend.rows(
+        store,
+        "SELECT m.time_created, sum(CASE WHEN m.inherited = 0 THEN 1 ELSE 0 END) "
+        "FROM message AS m JOIN session AS s ON s.id = m.session_id "
+        "WHERE m.cost IS NOT NULL AND s.time_deleted IS NULL GROUP BY m.time_created",
+    )
     assert [row for row in counted if row[1] != 1] == []
     costs = [row.cost for row in store.usage(by="source") if row.cost]
     assert sum(costs) == len(counted)
@@ -143,66 +142,72 @@ examples = settings(
 @examples
 @given(taken=steps)
 def test_an_answer_that_comes_again_under_its_id_is_counted_once(
-    tmp_path_factory: pytest.TempPathFactory, taken: list[tuple[str, int, str, bool]]
+    backend: Backend,
+    tmp_path_factory: pytest.TempPathFactory,
+    taken: list[tuple[str, int, str, bool]],
 ) -> None:
     folder = tmp_path_factory.mktemp("copies")
     options: dict[str, Any] = {"source": SOURCE, "durability": "normal", "cwd": folder}
     with (
-        Store.open(folder / "here.db", **options) as here,
-        Store.open(folder / "there.db", **options) as there,
+        Store.open(backend.fresh(), **options) as here,
+        Store.open(backend.fresh(), **options) as there,
     ):
         places = Places(here, there, folder)
         for step in taken:
             places.take(*step)
-            assert_counted_once(here)
-            assert_counted_once(there)
+            assert_counted_once(backend, here)
+            assert_counted_once(backend, there)
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with Store.open(tmp_path / "here.db", source=SOURCE, cwd=tmp_path) as opened:
+def store(backend: Backend, tmp_path: Path) -> Iterator[Store]:
+    with Store.open(backend.fresh(), source=SOURCE, cwd=tmp_path) as opened:
         yield opened
 
 
 def test_a_log_carries_the_name_under_which_a_copy_is_found(
-    store: Store, tmp_path: Path
+    store: Store, backend: Backend, tmp_path: Path
 ) -> None:
-    with Store.open(tmp_path / "there.db", source=SOURCE, cwd=tmp_path) as there:
+    with Store.open(backend.fresh(), source=SOURCE, cwd=tmp_path) as there:
         places = Places(store, there, tmp_path)
         places.take(NATIVE, 0, "id", False)
         places.take(IMPORTED, 0, "usage_id", True)
         places.take(EXCHANGED, 0, "id", False)
         assert len(list(store.sessions(project=ALL))) == 2
-        assert_counted_once(store)
+        assert_counted_once(backend, store)
 
 
-def test_an_answer_made_here_has_no_entry_in_the_index_of_keys(store: Store) -> None:
-    places = Places(store, store, store.path.parent)
+def test_an_answer_made_here_has_no_entry_in_the_index_of_keys(
+    store: Store, backend: Backend, tmp_path: Path
+) -> None:
+    places = Places(store, store, tmp_path)
     places.take(NATIVE, 0, "id", False)
     places.take(IMPORTED, 0, "usage_id", False)
-    with closing(sqlite3.connect(store.path)) as shell:
-        keys = shell.execute(
-            "SELECT usage_name, inherited FROM message INDEXED BY ix_message_usage_key "
-            "WHERE usage_key IS NOT NULL AND (usage_name IS NOT NULL OR response_id IS NOT NULL)"
-        ).fetchall()
+    hint = backend.by_index("ix_message_usage_key")
+    keys = backend.rows(
+        store,
+        f"SELECT usage_name, inherited FROM message{hint} "
+        "WHERE usage_key IS NOT NULL AND (usage_name IS NOT NULL OR response_id IS NOT NULL)",
+    )
     # That of the copy alone, which the session of the program was before.
     assert keys == [(places.answers[0], 0)]
 
 
-def test_a_key_with_two_names_is_a_finding_and_repaired(store: Store) -> None:
-    places = Places(store, store, store.path.parent)
+def test_a_key_with_two_names_is_a_finding_and_repaired(
+    store: Store, backend: Backend, tmp_path: Path
+) -> None:
+    places = Places(store, store, tmp_path)
     places.take(NATIVE, 0, "id", False)
     places.take(IMPORTED, 0, "usage_id", False)
-    with closing(sqlite3.connect(store.path)) as shell, shell:
-        shell.execute("UPDATE message SET usage_name = NULL, inherited = 0")
+    backend.run(store, "UPDATE message SET usage_name = NULL, inherited = 0")
     found = {finding.what for finding in check(store)}
     assert {"usage keys with several names", "messages that are counted twice"} <= found
     assert repair(store).left == []
-    assert_counted_once(store)
+    assert_counted_once(backend, store)
 
 
 def test_answers_that_a_unit_copies_are_counted_once_whatever_comes_between(
-    store: Store, monkeypatch: pytest.MonkeyPatch
+    store: Store, backend: Backend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counted: list[list[str]] = []
     recount = ownership.recount
@@ -232,7 +237,7 @@ def test_answers_that_a_unit_copies_are_counted_once_whatever_comes_between(
         again = fx.fork(copy)
     # Before the title, before the fork: once for all answers in a row.
     assert counted == [[copy.id], [copy.id]]
-    assert_counted_once(store)
+    assert_counted_once(backend, store)
     costs = [store.session(it) for it in (original, copy, again)]
     assert [(it.cost, it.cost_inherited) for it in costs] == [
         (6.0, None),
@@ -240,4 +245,4 @@ def test_answers_that_a_unit_copies_are_counted_once_whatever_comes_between(
         (None, 7.0),
     ]
     store.delete(original, keep_forks=True)
-    assert_counted_once(store)
+    assert_counted_once(backend, store)

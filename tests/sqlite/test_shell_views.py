@@ -85,6 +85,15 @@ def test_transcript_is_a_readable_row_per_part_with_large_values_resolved(
     assert rows[0]["time"] == "2023-11-14 22:13:20"
 
 
+def test_a_large_text_is_readable_beside_a_record_that_is_compressed(
+    store: Store, ask: Ask
+) -> None:
+    lines = "a line of a file\n" * 200
+    session = store.create_session()
+    store.append(session, user(lines, record=lines))
+    assert ask("SELECT text FROM transcript") == [{"text": lines}]
+
+
 def test_transcript_and_tool_call_show_results_that_are_records_of_their_own(
     store: Store, ask: Ask
 ) -> None:
