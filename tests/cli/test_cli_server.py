@@ -239,7 +239,7 @@ def test_a_server_that_does_not_answer_is_one_line_and_a_hint(
 
 @pytest.mark.parametrize("command", sorted(set(COMMANDS) - APART))
 def test_a_closed_port_is_one_line_and_a_hint(sessiondb: Run, command: str) -> None:
-    pytest.importorskip("psycopg")
+    pytest.importorskip("sessiondb.engine.postgresql.target", reason="needs psycopg")
     url = f"postgresql://ann:{PASSWORD}@127.0.0.1:1/team"
     ran = sessiondb("--db", url, *typed(command, "01ABC"))
     assert ran.code == 5
