@@ -27,7 +27,7 @@ from sessiondb.engine.elements import (
     PartsParameter,
     WithoutKey,
 )
-from sessiondb.engine.sqlite.dialect import addresses_text
+from sessiondb.engine.sqlite.addresses import addresses_text
 from sessiondb.schema.kinds import IsJSON
 from sessiondb.schema.tables import metadata
 

@@ -11,7 +11,7 @@ from sessiondb.engine.query import SearchQuery
 from sessiondb.engine.search_index import BOUNDS
 from sessiondb.engine.search_words import words_beside, words_of_part
 from sessiondb.engine.sql import ComposedStatement, Read, Rows, as_list
-from sessiondb.engine.sqlite.dialect import addresses_text
+from sessiondb.engine.sqlite.addresses import addresses_text
 from sessiondb.engine.sqlite.failures import translate
 from sessiondb.engine.sqlite.search_query import search_query
 from sessiondb.engine.sqlite.search_statements import (
