@@ -232,6 +232,7 @@ def test_a_column_may_have_the_name_of_a_word_of_sql(
     )
     assert done.problems == ()  # type: ignore[union-attr]
     assert target.select(select(words.c.order, words.c.user)) == [(1, "eve")]
+    assert target.sessions(project=ALL, order="size").sizes
 
 
 async def test_a_unit_whose_outcome_was_unknown_writes_its_rows_once(

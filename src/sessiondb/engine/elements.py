@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import BigInteger, Text, bindparam
+from sqlalchemy import BigInteger, ColumnElement, Float, Text, bindparam, literal
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql import ClauseElement
 from sqlalchemy.sql.functions import FunctionElement
@@ -74,6 +74,42 @@ def _write_addresses(element: PartsParameter, compiler: Any, **options: Any) -> 
         "CAST(value ->> 2 AS BIGINT) AS idx "
         f"FROM jsonb_array_elements(CAST({array} AS JSONB)) AS listed(value))"
     )
+
+
+class ArrayOfPairs(FunctionElement[Any]):
+    """The JSON array of the pairs ``[a, b]`` of a group's rows: ``ArrayOfPairs(a, b)``.
+
+    It is ``[]`` without a row. The pairs have no order.
+    """
+
+    name = "array_of_pairs"
+    inherit_cache = True
+    type = Text()
+
+
+@compiles(ArrayOfPairs)
+def _write_aggregate(element: ArrayOfPairs, compiler: Any, **options: Any) -> str:
+    pair = compiler.process(element.clauses, **options)
+    return f"coalesce(CAST(json_agg(json_build_array({pair})) AS TEXT), '[]')"
+
+
+class NumberInJSON(FunctionElement[Any]):
+    """A number in a column of JSON objects, by names; NULL if there is none."""
+
+    name = "number_in_json"
+    inherit_cache = True
+    type = Float()
+
+    def __init__(self, column: ColumnElement[Any], *names: str) -> None:
+        super().__init__(column, *map(literal, names))
+
+
+@compiles(NumberInJSON)
+def _write_number(element: NumberInJSON, compiler: Any, **options: Any) -> str:
+    column, *names = (compiler.process(it, **options) for it in element.clauses)
+    value = f"json_extract_path(CAST({column} AS JSON), {', '.join(names)})"
+    is_number = f"json_typeof({value}) = 'number'"
+    return f"CASE WHEN {is_number} THEN CAST(CAST({value} AS TEXT) AS NUMERIC) END"
 
 
 class Largest(FunctionElement[Any]):

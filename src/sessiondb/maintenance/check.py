@@ -66,6 +66,7 @@ def check(store: OpenedStore) -> list[Finding]:
         "values": _check_values,
         "derived": _check_derived,
         "extensions": _check_extensions,
+        "search": _check_search,
         **{name: _counting_check(name) for name in QUESTIONS},
     }
     findings: list[Finding] = []
@@ -299,6 +300,16 @@ def _check_extensions(connection: Connection) -> Iterator[Finding]:
         defect = f"table {table} of extension {extension} is missing"
         action = "forget the extension: its next write makes the table"
         yield Finding("extensions", defect, 1, action)
+
+
+def _check_search(connection: Connection) -> Iterator[Finding]:
+    index = connection.engine.search
+    for defect, sql in (
+        ("parts that search does not find", index.count_missing),
+        ("rows of the search index without a part", index.count_orphans),
+    ):
+        if number := connection.execute(sql).fetchone()[0]:
+            yield Finding("search", defect, number, "rebuild the index")
 
 
 def _check_values(connection: Connection) -> Iterator[Finding]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from sessiondb.engine.default import ENGINE
 from sessiondb.maintenance.derived import LIVE
 from sessiondb.schema.terms import USAGE_NAME, has_key
 
@@ -86,21 +85,6 @@ COUNTED_TWICE = f"""
               WHERE {_HAS_KEY} AND (o.session_id, o.seq) <> (m.session_id, m.seq)
                 AND k.time_deleted IS NULL)) > 0
 """
-_TWICE = f"""
-  SELECT {_CLASS} FROM message AS m JOIN session AS s ON s.id = m.session_id
-   WHERE m.usage_key IS NOT NULL AND m.inherited = 0 AND {LIVE}
-   GROUP BY m.usage_key HAVING count(*) > 1
-  UNION ALL
-  SELECT {_CLASS} FROM message AS m JOIN session AS s ON s.id = m.session_id
-   WHERE {LIVE} AND s.root_id IN (SELECT root_id FROM session WHERE relation = 'fork')
-   GROUP BY s.root_id, m.seq, m.id, m.time_created
-  HAVING sum(m.inherited = 0) > 1 AND sum(
-         (s.relation = 'fork' AND m.seq <= s.parent_seq)
-         OR m.inherited = 1 AND NOT EXISTS (
-             SELECT 1 FROM message AS o JOIN session AS k ON k.id = o.session_id
-              WHERE {_HAS_KEY} AND o.rid <> m.rid
-                AND k.time_deleted IS NULL)) > 0
-"""
 _TWICE = f"SELECT count(*) FROM ({COUNTED_TWICE}) AS twice"
 
 #: Worktrees that several projects have.
@@ -138,18 +122,6 @@ SELECT s.id FROM session AS s
 
 #: By check: (the defect, the SQL that counts it, what a repair does about it).
 QUESTIONS: dict[str, list[tuple[str, str, str]]] = {
-    "search": [
-        (
-            "parts that search does not find",
-            ENGINE.search.count_missing,
-            "rebuild the index",
-        ),
-        (
-            "rows of the search index without a part",
-            ENGINE.search.count_orphans,
-            "rebuild the index",
-        ),
-    ],
     "counters": [
         (
             "sessions whose last_seq or leaf_seq does not fit their messages",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import Select, and_, bindparam, func, literal, select
+from sqlalchemy import Select, and_, bindparam, func, literal, or_, select
 
 from sessiondb.adapters.adk.keys import SOURCE
 from sessiondb.adapters.adk.state import OF_APPS, OF_USERS
@@ -74,12 +74,12 @@ STATES_OF_USERS = select(key_value.c.key, key_value.c.value).where(
 )
 
 #: Whether a message has a value in a blob, or in the data of the part.
-_more = func.coalesce(
-    message.c.data_blob,
-    part.c.text_blob,
-    part.c.input_blob,
-    part.c.data_blob,
-    part.c.data,
+_more = or_(
+    message.c.data_blob.is_not(None),
+    part.c.text_blob.is_not(None),
+    part.c.input_blob.is_not(None),
+    part.c.data_blob.is_not(None),
+    part.c.data.is_not(None),
 )
 _in_session = and_(
     message.c.session_id == bindparam("session_id"),
@@ -91,7 +91,7 @@ EVENTS: Select[Any] = (
         message.c.seq,
         message.c.id,
         message.c.data,
-        _more.is_not(None),
+        _more,
         part.c.type,
         part.c.text,
         part.c.input,

@@ -23,6 +23,7 @@ from sqlalchemy import (
     union_all,
 )
 
+from sessiondb.engine.elements import ArrayOfPairs
 from sessiondb.schema.tables import blob, message, part, session
 
 #: The program in whose name the sessions are.
@@ -75,7 +76,7 @@ _of_message = and_(
     part.c.session_id == message.c.session_id, part.c.seq == message.c.seq
 )
 _jumps = (
-    select(func.json_group_array(func.json_array(message.c.seq, message.c.parent_seq)))
+    select(ArrayOfPairs(message.c.seq, message.c.parent_seq))
     .where(
         message.c.session_id == session.c.id,
         message.c.seq <= session.c.leaf_seq,

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import Select, bindparam, func, literal, select
+from sqlalchemy import Select, bindparam, literal, select
 
+from sessiondb.engine.elements import NumberInJSON
 from sessiondb.extensions import texts
 from sessiondb.schema.tables import blob, message, session
 
@@ -36,7 +37,7 @@ _leaf = (
 RECORD = select(session.c.id, session.c.metadata, _leaf).where(
     _is_conversation, session.c.source_id == bindparam("conversation")
 )
-_updated = func.json_extract(session.c.metadata, f"$.pydantic_ai.{UPDATED}")
+_updated = NumberInJSON(session.c.metadata, "pydantic_ai", UPDATED)
 
 
 def _records(*conditions: Any) -> Select[Any]:

@@ -49,11 +49,6 @@ class PostgreSQLText:
         elements = f"json_array_elements_text(CAST(:{name} AS JSON))"
         return f"(SELECT {value} FROM {elements} AS value)"
 
-    def like(self, column: str, name: str) -> str:
-        """Return whether *column* is like the pattern of the parameter *name*."""
-        # In the order of code points only ASCII letters have two cases.
-        return f"{column} ILIKE :{name} COLLATE \"C\" ESCAPE '\\'"
-
     def distinct_numbers(self, value: str) -> str:
         """Return the aggregate that lists the integers of a group, each once."""
         return f"string_agg(DISTINCT CAST({value} AS TEXT), ',')"

@@ -21,8 +21,10 @@ from sqlalchemy.sql import ClauseElement
 from sessiondb.engine import compilers
 from sessiondb.engine.compilers import WithBoundConstants, WithPlainConstants
 from sessiondb.engine.elements import (
+    ArrayOfPairs,
     Largest,
     ListParameter,
+    NumberInJSON,
     PairsParameter,
     PartsParameter,
     WithoutKey,
@@ -64,6 +66,20 @@ def _pairs_of_json(element: PairsParameter, compiler: Any, **options: Any) -> st
 def _addresses_of_json(element: PartsParameter, compiler: Any, **options: Any) -> str:
     array = compiler.process(element.clauses, **options)
     return f"({addresses_text(array)})"
+
+
+@compiles(ArrayOfPairs, "sqlite")
+def _json_group_array(element: ArrayOfPairs, compiler: Any, **options: Any) -> str:
+    return (
+        f"json_group_array(json_array({compiler.process(element.clauses, **options)}))"
+    )
+
+
+@compiles(NumberInJSON, "sqlite")
+def _json_extract(element: NumberInJSON, compiler: Any, **options: Any) -> str:
+    column, *names = (compiler.process(it, **options) for it in element.clauses)
+    path = " || '.' || ".join(["'$'", *names])
+    return f"json_extract({column}, {path})"
 
 
 @compiles(Largest, "sqlite")

@@ -25,7 +25,7 @@ from typing import Any, TypeVar
 
 from sqlalchemy import Column, LargeBinary, Table, Text, UniqueConstraint
 
-from sessiondb.engine.sql import ComposedStatement
+from sessiondb.engine.sql import ComposedStatement, quoted
 from sessiondb.engine.sqlite import search
 from sessiondb.engine.sqlite.dialect import DIALECT
 from sessiondb.engine.sqlite.extension_tables import SQLiteExtensionTables
@@ -251,7 +251,8 @@ def _bytes_of_extensions(ids: dict[str, str]) -> Read[list[tuple[str, int]]]:
     for table in _EXTENSIONS.tables_of(declarations):
         if table.is_of_sessions:
             sizes = " + ".join(
-                f"coalesce(length(CAST({name} AS BLOB)), 0)" for name in table.columns
+                f"coalesce(length(CAST({quoted(name)} AS BLOB)), 0)"
+                for name in table.columns
             )
             condition = f" WHERE session_id {_NAMED}" if ids else ""
             sums += yield (
