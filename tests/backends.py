@@ -14,7 +14,7 @@ import os
 import shutil
 import sqlite3
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager
 from itertools import count
 from pathlib import Path
@@ -27,6 +27,8 @@ from sessiondb import BEGINNING, Store
 #: What `Store.open` is given: the path of a file, or a URL.
 Place = str | Path
 Parameter = None | int | float | str | bytes
+#: Returns the rows of a query with its parameters.
+Rows = Callable[..., list[tuple[Any, ...]]]
 
 #: Environment variable with the engines, for runs that take no options.
 VARIABLE = "SESSIONDB_TEST_BACKENDS"
@@ -116,6 +118,10 @@ class Backend(ABC):
         """
 
     @abstractmethod
+    def watching(self, where: Any) -> AbstractContextManager[Rows]:
+        """Give a function that returns rows as `rows` does, for a test that looks often."""
+
+    @abstractmethod
     def records(self, where: Any, sql: str, *params: Any) -> list[dict[str, Any]]:
         """Return rows as `rows` does, by the names of their columns."""
 
@@ -150,6 +156,10 @@ class Backend(ABC):
 
         *patience* is how many seconds this waits for the others.
         """
+
+    @abstractmethod
+    def size(self, where: Any) -> int:
+        """Return the bytes that a database takes."""
 
     @abstractmethod
     def searched_parts(self, where: Any) -> int:
@@ -219,8 +229,16 @@ class SQLite(Backend):
         return len(self._places)
 
     def rows(self, where: Any, sql: str, *params: Any) -> list[tuple[Any, ...]]:
+        with self.watching(where) as rows:
+            return rows(sql, *params)
+
+    @contextmanager
+    def watching(self, where: Any) -> Generator[Rows]:
         with closing(self._connect(where)) as connection:
-            return connection.execute(sql, _bound(params)).fetchall()
+            # A new connection reads the schema, which takes longer than most queries.
+            yield lambda sql, *params: connection.execute(
+                sql, _bound(params)
+            ).fetchall()
 
     def records(self, where: Any, sql: str, *params: Any) -> list[dict[str, Any]]:
         with closing(self._connect(where)) as connection:
@@ -261,6 +279,11 @@ class SQLite(Backend):
                 yield
             finally:
                 connection.execute("ROLLBACK")
+
+    def size(self, where: Any) -> int:
+        sql = "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size"
+        ((found,),) = self.rows(where, sql)
+        return cast("int", found)
 
     def searched_parts(self, where: Any) -> int:
         ((found,),) = self.rows(where, "SELECT count(*) FROM part_search_docsize")

@@ -249,7 +249,7 @@ class World:
 
     def look(self, *_: object) -> None:
         with closing(self.store.changes(since=self.cursor, poll=0)) as feed:
-            while self.backend.unreported(self.store, self.cursor):
+            for _ in range(self.backend.unreported(self.store, self.cursor)):
                 change = next(feed)
                 self.cursor = change.cursor
                 if change.deleted:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from backends import Backend
 
 from sessiondb import ALL, Store, assistant, event, text, tool, tool_result, user
 from sessiondb.maintenance import check
@@ -97,6 +98,7 @@ STATED = {
     "meta": "key value",
 }
 _DECLARED = [(d, column) for d in DERIVATIONS for column in d.values]
+copied = pytest.mark.needs("is_file", "a shell writes what it likes into a copied file")
 
 
 def test_every_column_is_derived_or_states_something() -> None:
@@ -115,9 +117,9 @@ def test_every_column_is_derived_or_states_something() -> None:
 
 
 @pytest.fixture(scope="module")
-def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def sound(backend: Backend) -> Path:
     """A database with a family, a copy that counts elsewhere, and values of NULL."""
-    path = tmp_path_factory.mktemp("sound") / "sessions.db"
+    path = Path(backend.fresh())
     with Store.open(path, durability="normal", cwd=path.parent) as store:
         top = store.create_session(title="top", directory="/one")
         store.append(top, user("asks"))
@@ -204,6 +206,7 @@ def _wrong_values(column: str, path: Path, derivation: Derivation) -> list[str]:
     return ["NULL", "-1", f"coalesce({column}, 0) + 1", "99", f"{column} IS 0"]
 
 
+@copied
 @pytest.mark.parametrize(
     ("derivation", "column"), _DECLARED, ids=[f"{d.table}.{c}" for d, c in _DECLARED]
 )
@@ -230,6 +233,7 @@ def test_a_derived_column_is_found_wrong_and_repaired_to_what_it_was(
     assert planted >= 2
 
 
+@copied
 @pytest.mark.parametrize("place", BY_OTHER_CHECKS, ids=".".join)
 def test_a_column_that_other_checks_follow_is_found_wrong_and_repaired(
     sound: Path, tmp_path: Path, place: tuple[str, str]
@@ -253,6 +257,7 @@ def test_a_column_that_other_checks_follow_is_found_wrong_and_repaired(
             assert _rows(path) == _rows(sound), value
 
 
+@copied
 def test_a_sum_that_differs_in_its_last_digits_is_right(
     sound: Path, tmp_path: Path
 ) -> None:

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import json
 import math
-import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 import pytest
+from backends import Backend
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from sessiondb import Store
+from sessiondb.engine.base import Connection
 from sessiondb.engine.conditions import meets, parse_conditions
-from sessiondb.engine.default import ENGINE
 from sessiondb.errors import CodecError, InvalidInputError
 
 VALUES: dict[str, Any] = {
@@ -36,9 +35,8 @@ VALUES: dict[str, Any] = {
 
 
 @pytest.fixture(scope="module")
-def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
-    path = tmp_path_factory.mktemp("values") / "sessions.db"
-    with Store.open(path, durability="normal") as store:
+def filled(backend: Backend) -> Iterator[Store]:
+    with Store.open(backend.fresh(), durability="normal") as store:
         with store.effects() as fx:
             for key, content in VALUES.items():
                 fx.set_value("n", key, content)
@@ -141,13 +139,15 @@ def test_a_filter_of_many_keys_is_no_strain(filled: Store) -> None:
     assert {v.key for v in filled.values(where={**where, "n": 2.5})} == {"other"}
 
 
-def test_a_value_that_a_shell_wrote_is_compared_by_its_meaning(store: Store) -> None:
-    with closing(sqlite3.connect(store.path)) as connection, connection:
-        connection.execute(
-            "INSERT INTO key_value (namespace, key, revision, time_created, "
-            "time_updated, value) VALUES ('[\"n\"]', 'k', 1, 1, 1, ?)",
-            (r'{ "\u006bind" : "n\u006fte", "n": 1e0 }',),
-        )
+def test_a_value_that_a_shell_wrote_is_compared_by_its_meaning(
+    store: Store, backend: Backend
+) -> None:
+    backend.run(
+        store,
+        "INSERT INTO key_value (namespace, key, revision, time_created, "
+        "time_updated, value) VALUES ('[\"n\"]', 'k', 1, 1, 1, ?)",
+        r'{ "\u006bind" : "n\u006fte", "n": 1e0 }',
+    )
     assert len(store.values(where={"kind": "note", "n": 1}).items) == 1
     assert len(store.values(where={"kind": {"$ne": "note"}}).items) == 0
 
@@ -221,13 +221,13 @@ def nearby(where: Any) -> Any:
 
 
 @pytest.fixture(scope="module")
-def json_table(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[sqlite3.Connection]:
-    path: Path = tmp_path_factory.mktemp("candidates") / "a.db"
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        connection.execute("CREATE TABLE t (value TEXT)")
-        yield connection
+def one_value(backend: Backend) -> Iterator[Connection]:
+    """A connection to a database of one value, in a transaction that writes."""
+    with Store.open(backend.fresh()) as store:
+        store.set_value("n", "k", None)
+        with closing(store._core.target.connect()) as connection:
+            connection.engine.begin_write(connection)
+            yield connection
 
 
 @pytest.mark.slow
@@ -238,7 +238,7 @@ def json_table(
     {"a": 1.7976931348623157e308}, {"a": {"$gte": 1.7976931348623157e308}}, False, False
 )
 def test_no_value_that_meets_a_filter_is_passed_over(
-    json_table: sqlite3.Connection,
+    one_value: Connection,
     content: Any,
     where: Any,
     is_near: bool,
@@ -252,10 +252,9 @@ def test_no_value_that_meets_a_filter_is_passed_over(
     except ValueError:
         return
     conditions = parse_conditions(where)
-    sql, params = ENGINE.dialect.candidates("value", conditions)
-    json_table.execute("DELETE FROM t")
-    json_table.execute("INSERT INTO t VALUES (?)", (text,))
-    rows = json_table.execute(f"SELECT 1 FROM t WHERE {sql}", params).fetchall()
+    sql, params = one_value.engine.dialect.candidates("value", conditions)
+    one_value.execute("UPDATE key_value SET value = ?", (text,))
+    rows = one_value.execute(f"SELECT 1 FROM key_value WHERE {sql}", params).fetchall()
     if meets(json.loads(text), conditions):
         assert rows
 

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import re
-import sqlite3
-from contextlib import closing
-from pathlib import Path
 
 import pytest
+from backends import Backend
 
 from sessiondb import ALL, AsyncStore, Store, assistant, text, tool, tool_result, user
 from sessiondb.errors import ConflictError, InvalidInputError, NotFoundError
@@ -200,15 +198,15 @@ def test_forks_of_a_session_with_a_title_of_any_length_are_numbered(
 
 
 @pytest.mark.parametrize("verb", ["fork", "delete"])
-async def test_the_session_may_be_given_by_name(tmp_path: Path, verb: str) -> None:
-    async with AsyncStore.open(tmp_path / "named.db") as store:
+async def test_the_session_may_be_given_by_name(backend: Backend, verb: str) -> None:
+    async with AsyncStore.open(backend.fresh()) as store:
         session = await store.create_session()
         await store.append(session, user("one"))
         made = await getattr(store, verb)(session=session.id)
         assert len(await store.sessions(project=ALL)) == (2 if verb == "fork" else 0)
         with pytest.raises(TypeError, match="'session'"):
             await getattr(store, verb)()
-    with Store.open(tmp_path / "sync.db") as store_:
+    with Store.open(backend.fresh()) as store_:
         session = store_.create_session()
         store_.append(session, user("one"))
         made = getattr(store_, verb)(session=session)
@@ -238,7 +236,7 @@ def test_a_fork_continues_independently(store: Store, plan: str) -> None:
 
 @pytest.mark.parametrize("gone", ["truncated", "deleted", "reaped", "in the shell"])
 def test_a_fork_stays_intact_when_its_parent_changes_or_is_removed(
-    store: Store, plan: str, gone: str
+    store: Store, backend: Backend, plan: str, gone: str
 ) -> None:
     fork = store.fork(plan, branches=True)
     before = [content(item) for item in store.messages(fork)]
@@ -246,12 +244,9 @@ def test_a_fork_stays_intact_when_its_parent_changes_or_is_removed(
         store.truncate(plan, after=None)
     elif gone == "in the shell":
         # A person may detach by hand, as one statement.
-        with closing(sqlite3.connect(store.path, isolation_level=None)) as shell:
-            shell.execute("PRAGMA foreign_keys = ON")
-            shell.execute(
-                "UPDATE session SET parent_id = NULL WHERE id = ?", (fork.id,)
-            )
-            shell.execute("DELETE FROM session WHERE id = ?", (plan,))
+        detach = "UPDATE session SET parent_id = NULL WHERE id = ?"
+        backend.run(store, detach, fork.id)
+        backend.run(store, "DELETE FROM session WHERE id = ?", plan)
     else:
         store.delete(plan, keep_forks=True)
         if gone == "reaped":
@@ -262,23 +257,17 @@ def test_a_fork_stays_intact_when_its_parent_changes_or_is_removed(
         assert check(store) == []
 
 
-def test_blobs_are_shared(store: Store) -> None:
+def test_blobs_are_shared(store: Store, backend: Backend) -> None:
     session = store.create_session()
     with store.effects() as fx:
         for number in range(20):
             fx.append(session, assistant(tool("cat", {}, output=f"{number} " * 5000)))
 
-    def size() -> tuple[int, int]:
-        with closing(sqlite3.connect(store.path)) as connection:
-            (blobs,) = connection.execute("SELECT count(*) FROM blob").fetchone()
-            (pages,) = connection.execute("PRAGMA page_count").fetchone()
-            return blobs, pages
-
-    blobs, pages = size()
+    size = backend.size(store)
     for _ in range(3):
         store.fork(session)
-    assert size()[0] == blobs
-    assert size()[1] < pages * 1.35
+    assert backend.rows(store, "SELECT count(*) FROM blob") == [(20,)]
+    assert backend.size(store) < size * 1.35
 
 
 def test_the_same_fork_asked_for_again_is_the_same_fork(
@@ -392,13 +381,13 @@ def test_ids_that_agree_by_chance_in_a_family_are_not_copies(store: Store) -> No
 
 
 def test_a_fork_by_another_program_has_not_the_version_of_the_original(
-    tmp_path: Path,
+    backend: Backend,
 ) -> None:
-    path = tmp_path / "s.db"
-    with Store.open(path, source="kettle") as store:
+    place = backend.fresh()
+    with Store.open(place, source="kettle") as store:
         session = store.create_session(version="1.2")
         assert store.session(store.fork(session)).version == "1.2"
-    with Store.open(path, source="teapot") as store:
+    with Store.open(place, source="teapot") as store:
         fork = store.session(store.fork(session))
         assert (fork.source, fork.version) == ("teapot", None)
 
@@ -438,7 +427,7 @@ def test_an_id_takes_precedence_over_a_label_and_a_handle_is_no_label(
 
 @pytest.mark.parametrize("place", [1, 2, 3, 4, 5])
 async def test_an_export_at_a_message_is_what_a_fork_there_has(
-    store: Store, plan: str, place: int
+    store: Store, backend: Backend, plan: str, place: int
 ) -> None:
     store.label(plan, 2, "kept")
     fork = store.fork(plan, at=place)
@@ -454,7 +443,7 @@ async def test_an_export_at_a_message_is_what_a_fork_there_has(
     assert [item.seq for item in exported.labels] == [
         item.seq for item in store.labels(fork)
     ]
-    async with AsyncStore.open(store.path) as other:
+    async with AsyncStore.open(backend.place_of(store)) as other:
         again = await other.export(plan, at=place)
         assert again.session == session
         assert list(again.messages) == list(store.export(plan, at=place).messages)

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import signal
-import sqlite3
 import tracemalloc
 from collections.abc import Iterator
-from contextlib import closing
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
+from backends import Backend
 from foreign_sessions import SOURCE, T0, outcomes, said, session_of, take_in
 from processes import run
 
@@ -107,7 +105,7 @@ def test_a_circle_of_parents_is_cut_and_reported(store: Store) -> None:
 
 @pytest.mark.parametrize("upwards", [False, True])
 def test_a_chain_of_parents_is_never_too_long_to_be_deleted(
-    store: Store, upwards: bool, monkeypatch: pytest.MonkeyPatch
+    store: Store, backend: Backend, upwards: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(family, "MAX_CHAIN", 20)
     given = [
@@ -128,21 +126,19 @@ def test_a_chain_of_parents_is_never_too_long_to_be_deleted(
         if item.parent_id is None
     ]
     assert len(tops) == 3
-    with closing(sqlite3.connect(store.path, isolation_level=None)) as shell:
-        shell.execute("PRAGMA foreign_keys = ON")
-        shell.execute("DELETE FROM session WHERE parent_id IS NULL")
-        assert shell.execute("SELECT count(*) FROM session").fetchone() == (0,)
+    backend.run(store, "DELETE FROM session WHERE parent_id IS NULL")
+    assert backend.rows(store, "SELECT count(*) FROM session") == [(0,)]
 
 
 def test_a_copy_that_is_recognised_is_counted_once_in_either_order(
-    tmp_path: Path,
+    backend: Backend,
 ) -> None:
     original = session_of("o", said("m", cost=3.0, tokens=4))
     copy = session_of(
         "c", said("n", cost=3.0, tokens=4, usage_id="m"), time_created=T0 + 9
     )
-    for number, order in enumerate(((original, copy), (copy, original))):
-        with Store.open(tmp_path / f"{number}.db", durability="normal") as store:
+    for order in ((original, copy), (copy, original)):
+        with Store.open(backend.fresh(), durability="normal") as store:
             take_in(store, *order)
             assert store.session("o").cost == 3.0
             assert (store.session("c").cost, store.session("c").cost_inherited) == (
@@ -153,14 +149,14 @@ def test_a_copy_that_is_recognised_is_counted_once_in_either_order(
 
 
 def test_a_transaction_holds_a_bounded_number_of_records_and_bytes(
-    store: Store,
+    store: Store, backend: Backend
 ) -> None:
-    with closing(sqlite3.connect(store.path)) as watch:
+    with backend.watching(store) as rows:
         given: dict[str, int] = {"records": 0, "bytes": 0}
 
         def committed(sql: str) -> int:
-            found: int = watch.execute(sql).fetchone()[0]
-            return found
+            ((found,),) = rows(sql)
+            return int(found)
 
         def messages() -> Iterator[SourceMessage]:
             for number in range(400):
@@ -204,20 +200,20 @@ with Store.open(sys.argv[1]) as store:
 """
 
 
-def test_a_killed_import_continues_from_where_it_was(tmp_path: Path) -> None:
+def test_a_killed_import_continues_from_where_it_was(backend: Backend) -> None:
     def message(number: int, name: str = "m") -> SourceMessage:
         return said(f"{name}{number}", at=number, cost=1.0, usage_id=f"o{number}")
 
-    path = tmp_path / "a.db"
-    with Store.open(path, durability="normal") as store:
+    place = backend.fresh()
+    with Store.open(place, durability="normal") as store:
         # A younger copy of the same answers, which does not own them any more half-way.
         copy = session_of(
             "copy", *(message(n, "c") for n in range(300)), time_created=T0 + 9
         )
         take_in(store, copy)
-    done = run(INTERRUPTED, path, PYTHONPATH=str(Path(__file__).parent))
+    done = run(INTERRUPTED, place)
     assert done.returncode == -signal.SIGKILL, done.stderr
-    with Store.open(path, durability="normal") as store:
+    with Store.open(place, durability="normal") as store:
         assert [item.source_id for item in store.sessions(project=ALL)] == ["copy"]
         assert check(store) == []
         complete = session_of("s", *map(message, range(300)), digest="1")
@@ -400,7 +396,7 @@ def test_each_linked_child_is_read_again_whatever_its_name(store: Store) -> None
 
 @pytest.mark.parametrize("shared", ["nothing", "the key", "the message"])
 def test_waiting_children_are_compared_by_as_few_queries_however_many_they_are(
-    tmp_path: Path, shared: str, monkeypatch: pytest.MonkeyPatch
+    backend: Backend, shared: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queries = {ownership._BY_KEY, ownership._BY_PLACE, ownership._PARENT}
     noted: list[Any] = []
@@ -426,7 +422,7 @@ def test_waiting_children_are_compared_by_as_few_queries_however_many_they_are(
         fork = {"parent_source_id": "0", "relation": "fork"}
         waiting = [session_of(f"{n}", answer(n), **fork) for n in range(1, children)]
         noted.clear()
-        with Store.open(tmp_path / f"{children}.db", durability="normal") as store:
+        with Store.open(backend.fresh(), durability="normal") as store:
             take_in(store, *waiting)
             take_in(store, session_of("0", answer(0)))
             owned = children if shared == "nothing" else 1
@@ -440,7 +436,7 @@ def test_waiting_children_are_compared_by_as_few_queries_however_many_they_are(
 
 @pytest.mark.parametrize("children_first", [False, True])
 def test_copies_of_one_answer_are_imported_in_linear_time(
-    tmp_path: Path, children_first: bool, monkeypatch: pytest.MonkeyPatch
+    backend: Backend, children_first: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run, one, counted = Transaction.run, Transaction.one, {"statements": 0}
 
@@ -460,7 +456,7 @@ def test_copies_of_one_answer_are_imported_in_linear_time(
         fork = {"parent_source_id": "0", "relation": "fork"}
         family += (session_of(f"{n}", answer, **fork) for n in range(1, copies))
         counted["statements"] = 0
-        with Store.open(tmp_path / f"{copies}.db", durability="normal") as store:
+        with Store.open(backend.fresh(), durability="normal") as store:
             take_in(store, *(family[::-1] if children_first else family))
             assert store.usage(by=())[0].cost == 1.0
         return counted["statements"] / copies
@@ -523,30 +519,3 @@ def test_problems_that_are_counted_are_counted_once_and_not_by_one(
     assert problems[-1] == Problem(
         "/elsewhere/store", "4,001 further problems", number=4001
     )
-
-
-def test_a_session_that_was_removed_is_recognised_without_a_scan(
-    store: Store,
-) -> None:
-    def steps(*names: str) -> int:
-        count = 0
-
-        def counted() -> None:
-            nonlocal count
-            count += 1
-
-        connection = store._core.readers.checkout()
-        connection.set_progress_handler(counted, 10)
-        store._core.readers.give_back(connection)
-        assert outcomes(take_in(store, *map(session_of, names))) == ["deleted"]
-        return count
-
-    (done,) = take_in(store, session_of("s", said("m")))
-    store.delete(done.id)
-    store.reap()
-    before = steps("s")
-    rows = [(change, f"ses_{change}") for change in range(1_000, 6_000)]
-    with closing(sqlite3.connect(store.path)) as db:
-        db.executemany("INSERT INTO deletion(change, session_id, revision, last_seq) VALUES (?, ?, 1, 1)", rows)  # fmt: skip
-        db.commit()
-    assert steps("s") < before + 100

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import errno
 import os
-import sqlite3
-from contextlib import closing
 from dataclasses import replace
 from tempfile import SpooledTemporaryFile
 from typing import Any
 
 import pytest
+from backends import Backend
 from foreign_sessions import SOURCE, T0, outcomes, said, session_of, take_in
 
 from sessiondb import ALL, Store, assistant, ids, tool, tool_result, user
@@ -31,22 +30,14 @@ def texts(store: Store, name: str, **how: Any) -> list[str]:
     return [item.text for item in store.messages(name, **how)]
 
 
-def everything(store: Store) -> list[tuple[Any, ...]]:
+def everything(backend: Backend, store: Store) -> list[tuple[Any, ...]]:
     """All rows but those that only record the time of a look."""
-    with closing(sqlite3.connect(store.path)) as connection:
-        return [
-            row
-            for table in (
-                "session",
-                "message",
-                "part",
-                "blob",
-                "todo",
-                "file_diff",
-                "label",
-            )
-            for row in connection.execute(f"SELECT * FROM {table} ORDER BY rid")
-        ]
+    tables = ("session", "message", "part", "blob", "todo", "file_diff", "label")
+    return [
+        row
+        for table in tables
+        for row in sorted(backend.rows(store, f"SELECT * FROM {table}"), key=repr)
+    ]
 
 
 def full_session(**fields: Any) -> SourceSession:
@@ -60,16 +51,16 @@ def full_session(**fields: Any) -> SourceSession:
     )  # fmt: skip
 
 
-def test_importing_again_changes_nothing(store: Store) -> None:
+def test_importing_again_changes_nothing(store: Store, backend: Backend) -> None:
     (first,) = take_in(store, full_session())
     assert (first.outcome, first.messages) == ("imported", 4)
-    before = everything(store)
+    before = everything(backend, store)
     (again,) = take_in(store, full_session())
     assert (again.outcome, again.id, again.messages) == ("unchanged", first.id, 4)
     # Also where every record is looked at again, because the digest says so.
     (looked,) = take_in(store, full_session(digest="another"))
     assert (looked.outcome, looked.id) == ("unchanged", first.id)
-    assert everything(store) == before
+    assert everything(backend, store) == before
     assert check(store) == []
 
 
@@ -171,6 +162,7 @@ def test_a_record_that_comes_twice_counts_once_and_is_a_problem(store: Store) ->
 
 def test_a_record_that_cannot_be_stored_is_a_problem_and_the_others_are_imported(
     store: Store,
+    backend: Backend,
 ) -> None:
     broken = SourceMessage(replace(said("x").draft, finish="odd"))
     nameless = SourceMessage(replace(said("x").draft, id=None))
@@ -181,13 +173,13 @@ def test_a_record_that_cannot_be_stored_is_a_problem_and_the_others_are_imported
     assert len(problems) == 4
     assert set(done.problems) == set(problems[1:])
     assert texts(store, "s") == ["a", "b"]
-    with closing(sqlite3.connect(store.path)) as connection:
-        (kept,) = connection.execute("SELECT problems FROM import_ledger").fetchone()
+    ((kept,),) = backend.rows(store, "SELECT problems FROM import_ledger")
     assert "torn line" in kept
 
 
 def test_a_result_record_fills_its_call_and_stays_with_it_when_either_changes(
     store: Store,
+    backend: Backend,
 ) -> None:
     def given(
         cost: float | None = None, output: str = "fine " * 300, at: int = 3
@@ -202,10 +194,11 @@ def test_a_result_record_fills_its_call_and_stays_with_it_when_either_changes(
         return call.text, result.text
 
     def stored() -> int:
-        with closing(sqlite3.connect(store.path)) as connection:
-            sql = "SELECT count(*) FROM part WHERE text IS NOT NULL OR text_blob IS NOT NULL"
-            found: int = connection.execute(sql).fetchone()[0]
-            return found
+        sql = (
+            "SELECT count(*) FROM part WHERE text IS NOT NULL OR text_blob IS NOT NULL"
+        )
+        ((found,),) = backend.rows(store, sql)
+        return int(found)
 
     take_in(store, given())
     assert (shown(), stored()) == (("fine " * 300,) * 2, 1)
@@ -215,8 +208,7 @@ def test_a_result_record_fills_its_call_and_stays_with_it_when_either_changes(
     assert (shown(), stored()) == (("fine " * 300,) * 2, 1)
     assert outcomes(take_in(store, given(1.0, "better", 4))) == ["updated"]
     assert (shown(), stored()) == (("better",) * 2, 1)
-    with closing(sqlite3.connect(store.path)) as connection:
-        assert connection.execute("SELECT count(*) FROM blob").fetchone() == (0,)
+    assert backend.rows(store, "SELECT count(*) FROM blob") == [(0,)]
     assert len(store.search("better")) == 1
     assert check(store) == []
 
@@ -388,16 +380,18 @@ def test_a_restored_name_whose_id_lives_on_here_gets_an_id_of_its_own(
     assert check(store) == []
 
 
-def test_a_dry_run_says_what_would_be_and_writes_nothing(store: Store) -> None:
+def test_a_dry_run_says_what_would_be_and_writes_nothing(
+    store: Store, backend: Backend
+) -> None:
     take_in(store, session_of("s", said("a")))
-    before = everything(store)
+    before = everything(backend, store)
     given = (session_of("s", said("a"), said("b")), session_of("t", said("c")))
     results = take_in(store, *given, dry_run=True)
     assert [(r.outcome, r.messages) for r in results] == [
         ("updated", 2),
         ("imported", 1),
     ]
-    assert everything(store) == before
+    assert everything(backend, store) == before
 
 
 def test_an_imported_session_equals_its_source(store: Store) -> None:

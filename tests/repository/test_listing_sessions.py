@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import itertools
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
+from backends import Backend
 from hand_clock import Clock
 
 from sessiondb import ALL, HERE, Store, assistant, ids, tool, user
@@ -131,20 +130,23 @@ def test_filters_apply_before_the_limit(store: Store) -> None:
     assert store.sessions(project=ALL, title="needle", limit=1).next_cursor is None
 
 
-def test_each_filter_narrows_and_they_combine(store: Store, tmp_path: Path) -> None:
+def test_each_filter_narrows_and_they_combine(
+    store: Store, backend: Backend, tmp_path: Path
+) -> None:
     here, there = tmp_path / "here", tmp_path / "there"
+    place = backend.place_of(store)
     here.mkdir()
     there.mkdir()
     talk(store, "mine here", directory=str(here), agent="build")
     talk(store, "mine there", directory=str(there), agent="plan")
-    with Store.open(store.path, source="other", durability="normal") as other:
+    with Store.open(place, source="other", durability="normal") as other:
         talk(other, "theirs here", directory=str(here), agent="build")
     assert titles(store, project=str(here)) == ["theirs here", "mine here"]
     assert titles(store, project=str(here), source="other") == ["theirs here"]
     assert titles(store, agent="plan") == ["mine there"]
     assert titles(store, agent="build", source="sessiondb") == ["mine here"]
     assert titles(store, project=str(tmp_path / "never seen")) == []
-    with Store.open(store.path, cwd=there, durability="normal") as placed:
+    with Store.open(place, cwd=there, durability="normal") as placed:
         assert titles(placed, project=HERE) == ["mine there"]
 
 
@@ -227,14 +229,13 @@ def test_changes_to_the_facts_of_a_session_do_not_move_its_last_use(
 
 
 def test_plain_order_by_id_is_newest_first_also_when_the_clock_steps_back(
-    store: Store, set_clock: Clock
+    store: Store, backend: Backend, set_clock: Clock
 ) -> None:
     made = []
     for step in (0, 1, 0, -3_600_000, 5, 0, -1, 7_200_000, -86_400_000, 0):
         set_clock.now += step
         made.append(talk(store, "x"))
-    with closing(sqlite3.connect(store.path)) as connection:
-        rows = connection.execute("SELECT id FROM session ORDER BY id").fetchall()
+    rows = backend.rows(store, "SELECT id FROM session ORDER BY id")
     assert [name for (name,) in rows] == made[::-1]
     assert [item.id for item in store.sessions(project=ALL, order="created")] == made[
         ::-1
@@ -242,16 +243,17 @@ def test_plain_order_by_id_is_newest_first_also_when_the_clock_steps_back(
 
 
 def test_new_ids_continue_below_those_in_the_opened_file(
-    tmp_path: Path, set_clock: Clock, monkeypatch: pytest.MonkeyPatch
+    backend: Backend, set_clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with Store.open(tmp_path / "a.db", durability="normal") as store:
+    place = backend.fresh()
+    with Store.open(place, durability="normal") as store:
         older = talk(store, "older")
     # Another process, on a machine whose clock is a year behind.
     fresh = ids.Mint()
     monkeypatch.setattr(ids, "new_session_id", fresh.session)
     monkeypatch.setattr(ids, "saw_session", fresh.saw_session)
     set_clock.now -= 365 * 86_400_000
-    with Store.open(tmp_path / "a.db", durability="normal") as store:
+    with Store.open(place, durability="normal") as store:
         newer = talk(store, "newer")
         assert newer < older
         assert titles(store, order="created") == ["newer", "older"]

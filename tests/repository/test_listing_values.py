@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import itertools
-import sqlite3
-from contextlib import closing
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from backends import Backend
 from hand_clock import Clock
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -225,69 +225,14 @@ def test_namespaces_are_those_that_python_would_choose(
 
 
 @pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    path = tmp_path_factory.mktemp("values") / "sessions.db"
-    with Store.open(path, durability="normal") as store:
+def shared(backend: Backend) -> Iterator[Store]:
+    with Store.open(backend.fresh(), durability="normal") as store:
         yield store
 
 
-# -- what it costs ---------------------------------------------------------------
-
-
-def steps_of(store: Store, read: Any) -> int:
-    """Return how many thousands of SQLite's steps a read takes."""
-    connection = store._core.readers.checkout()
-    steps = []
-    connection.set_progress_handler(lambda: steps.append(1), 100)  # type: ignore[attr-defined]
-    store._core.readers.give_back(connection)
-    read()
-    connection.set_progress_handler(None, 0)  # type: ignore[attr-defined]
-    return len(steps)
-
-
-@pytest.fixture(scope="module")
-def large(tmp_path_factory: pytest.TempPathFactory, empty: Any) -> Any:
-    """A store of 20,000 values in one namespace, and of 5,000 namespaces."""
-    path = tmp_path_factory.mktemp("large") / "sessions.db"
-    path.write_bytes(empty.read_bytes())
-    with closing(sqlite3.connect(path)) as connection, connection:
-        connection.executemany(
-            "INSERT INTO key_value (namespace, key, revision, time_created, "
-            "time_updated, value) VALUES (?, ?, 1, 1, 1, '1')",
-            [('["one"]', f"{number:05}") for number in range(20_000)]
-            + [(f'["users","{number:05}"]', "k") for number in range(5_000)],
-        )
-    with Store.open(path, durability="normal") as store:
-        yield store
-
-
-@pytest.mark.slow
-def test_a_page_costs_the_same_at_any_depth(large: Store) -> None:
-    first = large.values("one", limit=10)
-    deep = large.values("one", limit=10_000).next_cursor
-    costs = [
-        steps_of(
-            large, lambda: large.values("one", limit=10, cursor=first.next_cursor)
-        ),
-        steps_of(large, lambda: large.values("one", limit=10, cursor=deep)),
-        steps_of(
-            large, lambda: large.values("one", limit=10, cursor=deep, reverse=True)
-        ),
-    ]
-    assert max(costs) <= min(costs) + 2
-
-
-@pytest.mark.slow
-def test_namespaces_cost_the_same_whatever_they_hold(large: Store) -> None:
-    assert large.namespaces(depth=1).items == (("one",), ("users",))
-    # 25,000 values would take hundreds of these.
-    assert steps_of(large, lambda: large.namespaces(depth=1)) < 60
-    assert steps_of(large, lambda: large.namespaces("one")) < 10
-
-
-async def test_the_async_store_lists_the_same(store: Store) -> None:
+async def test_the_async_store_lists_the_same(store: Store, backend: Backend) -> None:
     fill(store, {(("a",), key): {"n": number} for number, key in enumerate("xyz")})
-    async with await AsyncStore.open(store.path) as other:
+    async with await AsyncStore.open(backend.place_of(store)) as other:
         assert await other.values(where={"n": {"$gt": 0}}) == store.values(
             where={"n": {"$gt": 0}}
         )
@@ -295,12 +240,14 @@ async def test_the_async_store_lists_the_same(store: Store) -> None:
         assert await other.values_of([("a", "x")]) == store.values_of([("a", "x")])
 
 
-def test_a_namespace_that_a_shell_wrote_in_another_way_is_damage(store: Store) -> None:
-    with closing(sqlite3.connect(store.path)) as connection, connection:
-        connection.execute(
-            "INSERT INTO key_value (namespace, key, revision, time_created, "
-            "time_updated, value) VALUES ('[\"a\", \"b\"]', 'k', 1, 1, 1, '1')"
-        )
+def test_a_namespace_that_a_shell_wrote_in_another_way_is_damage(
+    store: Store, backend: Backend
+) -> None:
+    backend.run(
+        store,
+        "INSERT INTO key_value (namespace, key, revision, time_created, "
+        "time_updated, value) VALUES ('[\"a\", \"b\"]', 'k', 1, 1, 1, '1')",
+    )
     with pytest.raises(CorruptionError, match=r'"a", "b"'):
         store.values()
     with pytest.raises(CorruptionError, match=r'"a", "b"'):
@@ -322,10 +269,9 @@ def test_an_offset_passes_over_the_first_ones(store: Store, where: Any) -> None:
         store.values("a", offset=-1)
 
 
-def test_a_value_with_spaces_around_it_is_read(store: Store) -> None:
+def test_a_value_with_spaces_around_it_is_read(store: Store, backend: Backend) -> None:
     store.set_value("a", "k", {"n": 1})
-    with closing(sqlite3.connect(str(store.path))) as shell, shell:
-        shell.execute("UPDATE key_value SET value = ' {\"n\": 2} '")
+    backend.run(store, "UPDATE key_value SET value = ?", ' {"n": 2} ')
     value = store.value("a", "k")
     assert value is not None
     assert value.value == {"n": 2}
