@@ -10,7 +10,7 @@ down_revision = ${repr(down_revision).replace("'", '"')}
 branch_labels = None
 depends_on = None
 
-# sessiondb.engine.sqlite.chain describes these constants and the others that a migration may have.
+# sessiondb.engine.chain describes these constants and the others that a migration may have.
 VERSION = ${up_revision.lstrip("0")}
 ADDITIVE = ${additive}
 ${derived}

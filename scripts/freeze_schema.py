@@ -1,4 +1,4 @@
-"""Write the tables of `sessiondb.schema` into migrations/versions/0001_initial.py, literally.
+"""Write the tables of `sessiondb.schema` into the first migration of each engine, literally.
 
     .venv/bin/python scripts/freeze_schema.py
 
@@ -11,14 +11,11 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from sessiondb.engine.sqlite.ddl import statements
+from sessiondb.engine.postgresql import ddl as postgresql
+from sessiondb.engine.sqlite import ddl as sqlite
 
-TARGET = (
-    Path(__file__).resolve().parent.parent
-    / "migrations"
-    / "versions"
-    / "0001_initial.py"
-)
+MIGRATIONS = Path(__file__).resolve().parent.parent / "migrations"
+FIRST = Path("versions") / "0001_initial.py"
 
 
 def literal(statement: str) -> str:
@@ -33,15 +30,23 @@ def written(name: str, statements: list[str]) -> str:
     return f"{name} = (\n{''.join(map(literal, statements))})\n"
 
 
+def replace(target: Path, text: str) -> None:
+    """Replace everything between the marks of a migration."""
+    before, _, rest = target.read_text().partition("# <schema>\n")
+    _, _, after = rest.partition("# </schema>\n")
+    target.write_text(f"{before}# <schema>\n{text}# </schema>\n{after}")
+
+
 def main() -> None:
-    """Replace everything between the marks of the migration."""
-    made = [sql for sql in statements() if "alembic_version" not in sql]
+    """Write the schema of each engine, without the table that alembic makes itself."""
+    made = [sql for sql in sqlite.statements() if "alembic_version" not in sql]
     stored = [sql for sql in made if re.match(r"CREATE (TABLE|INDEX)", sql)]
     derived = [sql for sql in made if sql not in stored]
     text = f"{written('STORED', stored)}\n{written('DERIVED', derived)}"
-    before, _, rest = TARGET.read_text().partition("# <schema>\n")
-    _, _, after = rest.partition("# </schema>\n")
-    TARGET.write_text(f"{before}# <schema>\n{text}# </schema>\n{after}")
+    replace(MIGRATIONS / FIRST, text)
+
+    made = [sql for sql in postgresql.statements() if "alembic_version" not in sql]
+    replace(MIGRATIONS / "postgresql" / FIRST, written("STATEMENTS", made))
 
 
 if __name__ == "__main__":

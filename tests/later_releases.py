@@ -11,7 +11,7 @@ import re
 from pathlib import Path
 from string import Template
 
-from sessiondb.engine.sqlite.chain import Chain
+from sessiondb.engine.chain import Chain
 from sessiondb.engine.sqlite.ddl import statements
 from sessiondb.schema.tables import project
 from sessiondb.schema.version import HEAD, VERSION

@@ -36,11 +36,11 @@ class Server:
     """A cluster that runs, used through its own client ``psql``."""
 
     def __init__(self, folder: Path, programs: Path) -> None:
-        self.folder, self._programs, self._user = folder, programs, _owner()
+        self.folder, self.programs, self._user = folder, programs, _owner()
 
     def _run(self, program: str, *arguments: str) -> None:
         subprocess.run(
-            [str(self._programs / program), *arguments],
+            [str(self.programs / program), *arguments],
             check=True, capture_output=True, user=self._user, cwd=self.folder, timeout=60,
         )  # fmt: skip
 
@@ -69,7 +69,7 @@ class Server:
     def run(self, script: str) -> str:
         """Run SQL to its end, whatever fails; return the lines of psql's errors."""
         done = subprocess.run(
-            [str(self._programs / "psql"), "-X", "-q", "-h", str(self.folder),
+            [str(self.programs / "psql"), "-X", "-q", "-h", str(self.folder),
              "-U", "sessiondb", "-v", "VERBOSITY=terse", "postgres"],
             input=script, text=True, capture_output=True, check=False, timeout=60,
         )  # fmt: skip

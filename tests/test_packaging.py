@@ -136,7 +136,8 @@ def test_the_wheel_migrates_an_old_populated_file_row_by_row(
     code = (
         "import sys\n"
         "from pathlib import Path\n"
-        "from sessiondb.engine.sqlite import chain, migrations\n"
+        "from sessiondb.engine import chain\n"
+        "from sessiondb.engine.sqlite import migrations\n"
         "path, versions = Path(sys.argv[1]), [Path(sys.argv[2])]\n"
         "migrations.upgrade(path, versions=versions)\n"
         "print(chain.folder(), migrations.current(path))\n"

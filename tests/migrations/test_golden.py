@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from sessiondb import ALL, Store
+from sessiondb.engine.chain import Chain
 from sessiondb.engine.sqlite import migrations
-from sessiondb.engine.sqlite.chain import Chain
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden"
 #: From the first schema to the present one.

@@ -52,8 +52,11 @@ EDITS = {
 GENERATED = {
     "src/sessiondb/engine/sqlite/statements.sql",
     "src/sessiondb/engine/sqlite/tables.sql",
+    "src/sessiondb/engine/postgresql/statements.sql",
+    "src/sessiondb/engine/postgresql/tables.sql",
     "src/sessiondb/schema/columns.py",
     "migrations/versions/0001_initial.py",
+    "migrations/postgresql/versions/0001_initial.py",
     "tests/golden/schema-1.db",
     "tests/golden/schema-1.json",
 }

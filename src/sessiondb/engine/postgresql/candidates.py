@@ -40,8 +40,11 @@ def candidates_text(
     if not terms:
         return "TRUE", {}
     # CASE, and not OR, which may evaluate both of its sides.
-    known = " AND ".join(terms)
-    return f"CASE WHEN strpos({column}, '\\u') > 0 THEN TRUE ELSE {known} END", params
+    condition = " AND ".join(terms)
+    return (
+        f"CASE WHEN strpos({column}, '\\u') > 0 THEN TRUE ELSE {condition} END",
+        params,
+    )
 
 
 def _is_text(text: str) -> bool:

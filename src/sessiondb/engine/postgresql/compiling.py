@@ -13,7 +13,7 @@ from sqlalchemy.dialects.postgresql.base import (
     PGTypeCompiler,
 )
 from sqlalchemy.engine.interfaces import BindTyping
-from sqlalchemy.schema import CreateIndex, CreateTable
+from sqlalchemy.schema import CreateColumn, CreateIndex, CreateTable
 from sqlalchemy.sql import ClauseElement
 
 from sessiondb.engine import compilers
@@ -83,8 +83,8 @@ class _TextDialect(PGDialect):
 
 
 def _dialect(statement_compiler: type[PGCompiler]) -> PGDialect:
-    made: Any = _TextDialect
-    dialect: PGDialect = made(paramstyle="named")
+    make: Any = _TextDialect
+    dialect: PGDialect = make(paramstyle="named")
     dialect.statement_compiler = statement_compiler
     dialect.ddl_compiler = _DDLCompiler
     dialect.type_compiler_instance = _TypeCompiler(dialect)
@@ -135,5 +135,17 @@ def table_statement(table: Table) -> str:
     return _written(CreateTable(table))
 
 
-def _written(definition: CreateTable | CreateIndex) -> str:
+def index_statements(table: Table) -> list[str]:
+    """Return a CREATE statement for each index of a table, that keeps one it has."""
+    indexes = sorted(table.indexes, key=lambda index: str(index.name))
+    return [_written(CreateIndex(index, if_not_exists=True)) for index in indexes]
+
+
+def column_statement(column: Column[Any]) -> str:
+    """Return the ALTER statement that adds a column to its table."""
+    definition = _written(CreateColumn(column))
+    return f"ALTER TABLE {column.table.name} ADD COLUMN {definition}"
+
+
+def _written(definition: CreateTable | CreateIndex | CreateColumn) -> str:
     return str(definition.compile(dialect=_named_dialect())).strip()

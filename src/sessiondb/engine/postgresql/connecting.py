@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import psycopg
 from psycopg import pq
 from psycopg.conninfo import make_conninfo
 from psycopg.rows import TupleRow
 
 from sessiondb.engine.address import Address
+from sessiondb.engine.base import Mode
 from sessiondb.engine.postgresql.connection import PostgreSQLConnection
 from sessiondb.engine.postgresql.failures import translate
 from sessiondb.engine.postgresql.parameters import (
@@ -30,12 +33,16 @@ _MOST_PREPARED = 256
 #: A database that every server has.
 _OF_EVERY_SERVER = "postgres"
 _DATABASE = (
-    b"SELECT has_database_privilege(oid, 'CONNECT') FROM pg_database WHERE datname = $1"
+    b"SELECT has_database_privilege(oid, 'CONNECT') FROM pg_database WHERE datname = %s"
 )
 
 
 def connect(
-    address: Address, *, busy_timeout: float = 10.0, durability: str = "full"
+    address: Address,
+    *,
+    mode: Mode = "rw",
+    busy_timeout: float = 10.0,
+    durability: str = "full",
 ) -> PostgreSQLConnection:
     """Open a database of a server.
 
@@ -45,29 +52,34 @@ def connect(
     `InvalidInputError` for a URL that libpq does not read.
     """
     parameters = parameters_of(address)
+    driver = _connect_driver(
+        address,
+        parameters,
+        autocommit=True,
+        context=ADAPTERS,
+        prepare_threshold=None if parameters.has_pooler else _PREPARE_AFTER,
+        **({} if mode == "rw" else parameters.of_reader()),
+    )
+    driver.prepared_max = _MOST_PREPARED
+    return PostgreSQLConnection(
+        address, driver, busy_timeout=busy_timeout, durability=durability
+    )
+
+
+def connect_plainly(address: Address) -> psycopg.Connection[TupleRow]:
+    """Open a database as psycopg does, for SQLAlchemy; raises what `connect` does."""
+    return _connect_driver(address, parameters_of(address))
+
+
+def _connect_driver(
+    address: Address, parameters: ConnectionParameters, **options: Any
+) -> psycopg.Connection[TupleRow]:
     try:
-        driver = _connect_driver(parameters)
+        return psycopg.connect(**parameters.by_name(**options))
     except psycopg.OperationalError as error:
         raise _refusal(address, parameters, error) from error
     except psycopg.Error as error:
         raise translate(error) from error
-    return PostgreSQLConnection(
-        driver, busy_timeout=busy_timeout, durability=durability
-    )
-
-
-def _connect_driver(
-    parameters: ConnectionParameters, **changed: str
-) -> psycopg.Connection[TupleRow]:
-    driver = psycopg.connect(
-        autocommit=True,
-        context=ADAPTERS,
-        prepare_threshold=None if parameters.has_pooler else _PREPARE_AFTER,
-        cursor_factory=psycopg.RawCursor,
-        **parameters.by_name(**changed),
-    )
-    driver.prepared_max = _MOST_PREPARED
-    return driver
 
 
 def _refusal(
@@ -88,7 +100,7 @@ def _refusal(
 
     name = attempt.db.decode()
     try:
-        with _connect_driver(parameters, dbname=_OF_EVERY_SERVER) as other:
+        with psycopg.connect(**parameters.by_name(dbname=_OF_EVERY_SERVER)) as other:
             row = other.execute(_DATABASE, [name]).fetchone()
     except psycopg.Error:
         if attempt.needs_password or attempt.used_password:

@@ -19,6 +19,7 @@ import psycopg
 from psycopg import errors, generators, pq
 from psycopg.rows import TupleRow
 
+from sessiondb.engine.address import Address
 from sessiondb.engine.postgresql.failures import ConnectionClosedError
 from sessiondb.engine.postgresql.numbered import numbered
 from sessiondb.patterns import late_pattern
@@ -30,11 +31,11 @@ if TYPE_CHECKING:
 
 #: One snapshot for all statements of a read.
 BEGIN_READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-_BEGIN_WRITE = b"BEGIN ISOLATION LEVEL READ COMMITTED"
+_BEGIN_WRITE = "BEGIN ISOLATION LEVEL READ COMMITTED"
 #: The time of the server in Unix ms, and the revision of the schema.
 _NOW = (
-    b"SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000 AS bigint), version_num "
-    b"FROM alembic_version"
+    "SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000 AS bigint), version_num "
+    "FROM alembic_version"
 )
 _TRANSACTION = late_pattern(
     r"\s*(BEGIN|START|COMMIT|END|ROLLBACK|ABORT|SAVEPOINT|RELEASE)\b"
@@ -91,12 +92,13 @@ class PostgreSQLConnection:
 
     def __init__(
         self,
+        address: Address,
         driver: psycopg.Connection[TupleRow],
         *,
         busy_timeout: float,
         durability: str,
     ) -> None:
-        self.driver = driver
+        self.address, self.driver = address, driver
         self.busy_timeout, self.durability = busy_timeout, durability
         #: The revision of the schema that the last transaction that writes has seen.
         self.revision: str | None = None
@@ -154,12 +156,17 @@ class PostgreSQLConnection:
         Of one that raises because the connection is gone nobody knows the outcome.
         """
         self._check_open()
-        (result,) = self._send(b"COMMIT")
+        (result,) = self._send("COMMIT")
         if result.command_status != b"COMMIT":
             # The server answers a COMMIT after a failed statement by a ROLLBACK.
             raise errors.InFailedSqlTransaction(
                 "a statement of the transaction failed, so it was rolled back"
             )
+
+    def begin(self, busy_timeout: float) -> None:
+        """Begin a transaction that changes tables, which may not be there yet."""
+        self._check_open()
+        self._send(_BEGIN_WRITE, lock_timeout(busy_timeout))
 
     def begin_write(self, busy_timeout: float) -> int:
         """Begin a transaction that writes, and return the time of the server, Unix ms.
@@ -168,10 +175,10 @@ class PostgreSQLConnection:
         `errors.UndefinedTable` for a database that is not ours.
         """
         self._check_open()
-        settings = _lock_timeout(busy_timeout)
+        settings = [lock_timeout(busy_timeout)]
         if self.durability == "normal":
-            settings += b"SET LOCAL synchronous_commit = off;"
-        result = self._send(_BEGIN_WRITE + b";" + settings + _NOW)[-1]
+            settings.append("SET LOCAL synchronous_commit = off")
+        result = self._send(_BEGIN_WRITE, *settings, _NOW)[-1]
         now, revision = result.get_value(0, 0), result.get_value(0, 1)
         if now is None or revision is None:
             raise errors.UndefinedTable("alembic_version has no row")
@@ -190,14 +197,14 @@ class PostgreSQLConnection:
         if command == "COMMIT":
             self.commit()
         elif command == BEGIN_READ:
-            self._send(sql.encode() + b";" + _lock_timeout(self.busy_timeout))
+            self._send(sql, lock_timeout(self.busy_timeout))
         else:
-            self._send(sql.encode())
+            self._send(sql)
 
-    def _send(self, command: bytes) -> Sequence[PGresult]:
-        """Run statements without parameters; return the result of each."""
+    def _send(self, *statements: str) -> Sequence[PGresult]:
+        """Run statements without parameters, in one message; return their results."""
         driver = self.driver
-        driver.pgconn.send_query(command)
+        driver.pgconn.send_query(";".join(statements).encode())
         results: list[PGresult] = driver.wait(generators.execute(driver.pgconn))
         for result in results:
             if result.status == pq.ExecStatus.FATAL_ERROR:
@@ -209,6 +216,7 @@ class PostgreSQLConnection:
             raise ConnectionClosedError("the connection is closed")
 
 
-def _lock_timeout(seconds: float) -> bytes:
+def lock_timeout(seconds: float) -> str:
+    """Return the statement by which a transaction waits so long for each lock."""
     # 0 would be without an end.
-    return b"SET LOCAL lock_timeout = %d;" % min(max(int(seconds * 1000), 1), _MOST_MS)
+    return f"SET LOCAL lock_timeout = {min(max(int(seconds * 1000), 1), _MOST_MS)}"

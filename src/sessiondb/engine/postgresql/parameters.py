@@ -10,6 +10,7 @@ mode, which gives each transaction another session: no statement is prepared the
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import psycopg
@@ -42,14 +43,22 @@ class ConnectionParameters:
     #: Whether a pooler gives each transaction another session.
     has_pooler: bool = False
 
-    def by_name(self, **changed: str) -> dict[str, Any]:
+    def by_name(self, **changed: Any) -> dict[str, Any]:
         """Return them by name, some of them *changed*."""
         return {**dict(self.pairs), **changed}
+
+    def of_reader(self) -> dict[str, str]:
+        """Return those of a session that cannot write, besides `by_name`."""
+        # A pooler takes no options; behind it, reads are in transactions that cannot.
+        if self.has_pooler:
+            return {}
+        options = dict(self.pairs).get("options") or os.environ.get("PGOPTIONS", "")
+        return {"options": f"{options} -c default_transaction_read_only=on".strip()}
 
 
 def parameters_of(address: Address) -> ConnectionParameters:
     """Return what a URL states; raises `InvalidInputError`."""
-    place, _, query = address.url.partition("?")
+    place, query = _parts_of(address.url)
     options, has_pooler = [], False
     for option in query.split("&"):
         name, _, value = option.partition("=")
@@ -63,7 +72,7 @@ def parameters_of(address: Address) -> ConnectionParameters:
     scheme, separator, rest = place.partition("://")
     url = f"{scheme.lower()}{separator}{rest}?{'&'.join(options)}"
     try:
-        stated: dict[str, Any] = conninfo_to_dict(url)
+        options_by_name: dict[str, Any] = conninfo_to_dict(url)
     except psycopg.ProgrammingError:
         # Not `from` it: its message has the complete URL.
         raise InvalidInputError(
@@ -71,5 +80,14 @@ def parameters_of(address: Address) -> ConnectionParameters:
             "not know",
             hint="write special characters of a password as in any URL: %40 is @",
         ) from None
-    pairs = {**_DEFAULTS, **stated, "client_encoding": "UTF8"}
+    pairs = {**_DEFAULTS, **options_by_name, "client_encoding": "UTF8"}
     return ConnectionParameters(tuple(sorted(pairs.items())), has_pooler)
+
+
+def _parts_of(url: str) -> tuple[str, str]:
+    """Return a URL up to its options, and the options."""
+    # A password may have a question mark in it, and ends at the first @.
+    authority = url.partition("://")[2].partition("/")[0]
+    begin = url.find("@") if "@" in authority else 0
+    mark = url.find("?", begin)
+    return (url, "") if mark < 0 else (url[:mark], url[mark + 1 :])

@@ -19,8 +19,8 @@ from typing import Any
 from alembic.runtime.migration import RevisionStep
 
 from sessiondb.engine import disk
+from sessiondb.engine.chain import Chain, Derived
 from sessiondb.engine.sqlite.admission import EMPTY, schema_of
-from sessiondb.engine.sqlite.chain import Chain, Derived
 from sessiondb.engine.sqlite.copying import copied
 from sessiondb.engine.sqlite.ddl import named
 from sessiondb.engine.sqlite.fingerprint import check_derived, check_schema

@@ -26,9 +26,9 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool
 
 from sessiondb.engine import disk
+from sessiondb.engine.chain import Chain, configuration
 from sessiondb.engine.sqlite import files
 from sessiondb.engine.sqlite.admission import EMPTY, admit
-from sessiondb.engine.sqlite.chain import Chain, configuration
 from sessiondb.engine.sqlite.connection import SQLiteConnection, connect
 from sessiondb.engine.sqlite.failures import translate, translated
 from sessiondb.engine.sqlite.fingerprint import check_derived, check_schema

@@ -26,7 +26,7 @@ from alembic.operations.ops import (
 from alembic.runtime.migration import MigrationContext
 from sqlalchemy import Connection, MetaData, create_engine
 
-from sessiondb.engine.sqlite.chain import Chain, Derived
+from sessiondb.engine.chain import Chain, Derived
 from sessiondb.engine.sqlite.ddl import statements, tidy
 from sessiondb.errors import InvalidInputError
 from sessiondb.patterns import late_pattern

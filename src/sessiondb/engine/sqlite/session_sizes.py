@@ -25,6 +25,7 @@ from typing import Any, TypeVar
 
 from sqlalchemy import Column, LargeBinary, Table, Text, UniqueConstraint
 
+from sessiondb.engine.session_rows import OWNERS, freed_blobs, own_blobs
 from sessiondb.engine.sql import ComposedStatement, quoted
 from sessiondb.engine.sqlite import search
 from sessiondb.engine.sqlite.dialect import DIALECT
@@ -50,22 +51,6 @@ _FILL = 1.05
 #: Bytes of a part in FTS5's table of lengths.
 _DOCUMENT = 12
 
-#: The tables with the rows of a session, and the columns that name it.
-_OWNERS: dict[Table, str] = {
-    tables.session: "id",
-    tables.part: "session_id",
-    tables.message: "session_id",
-    tables.todo: "session_id",
-    tables.label: "session_id",
-    tables.file_diff: "session_id",
-}
-#: The columns that name a blob: table, column, and the column of their session.
-_HOLDERS = [
-    (table.name, column.name, owner)
-    for table, owner in _OWNERS.items()
-    for column in table.c
-    if any(key.target_fullname == "blob.hash" for key in column.foreign_keys)
-]
 _EXTENSIONS = SQLiteExtensionTables()
 _NAMED = f"IN {DIALECT.list_text('ids', str)}"
 
@@ -175,45 +160,14 @@ def _words_taken_over(*, named: bool) -> ComposedStatement:
     )
 
 
-_REFERENCES = " UNION ALL ".join(
-    f"SELECT {column} AS hash, {owner} AS session_id FROM {table} "
-    f"WHERE {column} IS NOT NULL"
-    for table, column, owner in _HOLDERS
-)
-#: Blobs with one holder.
-_OWN_BLOBS = ComposedStatement(
-    "SELECT r.session_id, length(b.data) FROM "
-    f"(SELECT hash, min(session_id) AS session_id FROM ({_REFERENCES}) "
-    "GROUP BY hash HAVING min(session_id) = max(session_id)) AS r "
-    "JOIN blob AS b ON b.hash = r.hash"
-)
-
-
-def _freed_blobs() -> ComposedStatement:
-    """Return the blobs that the named sessions hold and no other does."""
-    held = " UNION ".join(
-        f"SELECT {column} AS hash FROM {table} "
-        f"WHERE {owner} {_NAMED} AND {column} IS NOT NULL"
-        for table, column, owner in _HOLDERS
-    )
-    elsewhere = " AND ".join(
-        f"NOT EXISTS (SELECT 1 FROM {table} WHERE {column} = h.hash "
-        f"AND {owner} NOT {_NAMED})"
-        for table, column, owner in _HOLDERS
-    )
-    return ComposedStatement(
-        f"SELECT length(b.data) FROM ({held}) AS h JOIN blob AS b ON b.hash = h.hash "
-        f"WHERE {elsewhere}"
-    )
-
-
-_FREED_BLOBS = _freed_blobs()
+_OWN_BLOBS = ComposedStatement(own_blobs("length(b.data)"))
+_FREED_BLOBS = ComposedStatement(freed_blobs(DIALECT, "length(b.data)"))
 _TOTALS = ComposedStatement(search.TOTALS)
 #: By whether sessions are named: the statement of each table, and those of words.
 _ROWS = {
     named: {
         table.name: _rows_of(table, owner, named=named)
-        for table, owner in _OWNERS.items()
+        for table, owner in OWNERS.items()
     }
     for named in (False, True)
 }

@@ -1,6 +1,6 @@
-"""The chain of migrations, with the declarations of each.
+"""The chain of migrations of an engine, with the declarations of each.
 
-Each migration declares ``VERSION`` (the user_version it leads to), ``ADDITIVE``
+Each migration declares ``VERSION`` (that of the schema it leads to), ``ADDITIVE``
 (older releases continue to read and write) and ``CHANGED`` (tables whose number of
 rows it may change; default none). ``DERIVED`` (the views, search tables and triggers,
 in the order they are made), ``MIN_READER`` and ``MIN_WRITER`` hold from the migration
@@ -23,23 +23,27 @@ Derived = tuple[str, ...]
 
 
 def folder() -> Path:
-    """Return the folder of the migrations: of the package, or the repository."""
-    package = Path(__file__).resolve().parents[2]
+    """Return the folder of SQLite's migrations: of the package, or the repository.
+
+    Another engine has a folder in it.
+    """
+    package = Path(__file__).resolve().parents[1]
     shipped = package / "_migrations"
     return shipped if shipped.is_dir() else package.parents[1] / "migrations"
 
 
-def configuration(versions: Iterable[Path] = ()) -> Config:
-    """Return the alembic configuration.
+def configuration(versions: Iterable[Path] = (), *, home: Path | None = None) -> Config:
+    """Return the alembic configuration of the migrations in *home* (default: SQLite's).
 
     *versions* are further folders of migrations.
     """
     config = Config()
-    folders = [folder() / "versions", *versions]
+    home = folder() if home is None else home
+    folders = [home / "versions", *versions]
 
     # One folder per line, and % doubled: a path may have every other character.
     for name, value in (
-        ("script_location", str(folder())),
+        ("script_location", str(home)),
         ("path_separator", "newline"),
         ("version_locations", "\n".join(map(str, folders))),
     ):
@@ -55,9 +59,12 @@ class Chain:
         self._scripts = scripts
 
     @classmethod
-    def of(cls, versions: Iterable[Path] = ()) -> Chain:
-        """Return the chain of this release and of further folders of migrations."""
-        return cls(ScriptDirectory.from_config(configuration(versions)))
+    def of(cls, versions: Iterable[Path] = (), *, home: Path | None = None) -> Chain:
+        """Return the chain of this release and of further folders of migrations.
+
+        See `configuration`.
+        """
+        return cls(ScriptDirectory.from_config(configuration(versions, home=home)))
 
     def knows(self, revision: str | None) -> bool:
         """Return whether *revision* is one of the chain."""
@@ -73,7 +80,7 @@ class Chain:
         ]
 
     def version(self, revision: str | None) -> int:
-        """Return the user_version of *revision*."""
+        """Return the version of the schema of *revision*."""
         return int(self._nearest_declared(revision, "VERSION", 0))
 
     def derived(self, revision: str | None) -> Derived:

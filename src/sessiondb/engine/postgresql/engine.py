@@ -1,0 +1,115 @@
+"""PostgreSQL as an `engine.base.Engine`: the modules of this folder under its names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+
+from sessiondb.engine.base import Connection
+from sessiondb.engine.message_sums import MessageSums
+from sessiondb.engine.postgresql import failures
+from sessiondb.engine.postgresql.blobs import insert_blobs
+from sessiondb.engine.postgresql.connection import BEGIN_READ, PostgreSQLConnection
+from sessiondb.engine.postgresql.dialect import DIALECT
+from sessiondb.engine.postgresql.extension_tables import PostgreSQLExtensionTables
+
+if TYPE_CHECKING:
+    import sqlalchemy
+    from sqlalchemy.ext.asyncio import AsyncConnection
+
+    from sessiondb.engine.postgresql.session_sizes import PostgreSQLSessionSizes
+    from sessiondb.engine.postgresql.upkeep import PostgreSQLUpkeep
+    from sessiondb.engine.search_index import SearchIndex
+
+
+class PostgreSQL:
+    """The engine of databases of a server."""
+
+    name = "postgresql"
+    Error: type[Exception] = psycopg.Error
+    begin_read = BEGIN_READ
+
+    dialect = DIALECT
+    usage = MessageSums(DIALECT)
+    extensions = PostgreSQLExtensionTables()
+
+    translate = staticmethod(failures.translate)
+    must_repeat = staticmethod(failures.must_repeat)
+    insert_blobs = staticmethod(insert_blobs)
+
+    @cached_property
+    def search(self) -> SearchIndex:
+        """The search index."""
+        from sessiondb.engine.postgresql.search import PostgreSQLSearchIndex
+
+        return PostgreSQLSearchIndex()
+
+    @cached_property
+    def session_sizes(self) -> PostgreSQLSessionSizes:
+        """The sizes of sessions."""
+        from sessiondb.engine.postgresql.session_sizes import PostgreSQLSessionSizes
+
+        return PostgreSQLSessionSizes()
+
+    @cached_property
+    def upkeep(self) -> PostgreSQLUpkeep:
+        """The upkeep of a server's databases."""
+        # Not at the top: no read or write needs it.
+        from sessiondb.engine.postgresql.upkeep import PostgreSQLUpkeep
+
+        return PostgreSQLUpkeep()
+
+    def is_usable(self, connection: Any) -> bool:
+        """Return whether a connection is open, and not known to be gone."""
+        usable: bool = connection.is_usable
+        return usable
+
+    def begin_write(self, connection: Any, busy_timeout: float = 0.0) -> int:
+        """Begin a transaction; its locks are those of the families that it changes."""
+        now: int = connection.begin_write(connection.busy_timeout + busy_timeout)
+        return now
+
+    def set_durability(self, connection: Any, level: str) -> None:
+        """Have transactions wait for the disk (``full``), or not (``normal``)."""
+        connection.durability = level
+
+    def commits_of_others(self, connection: Any) -> int:
+        """Return the number of the transaction: others may commit before each."""
+        number: int = connection.writes
+        return number
+
+    def schema_mark(self, connection: Any) -> tuple[int, ...]:
+        """Return the revision of the schema that the transaction has seen."""
+        return (int(connection.revision),)
+
+    def checkpoint(
+        self,
+        connection: Connection,  # noqa: ARG002
+        busy_timeout: float = 0.0,  # noqa: ARG002
+        room: int = 0,  # noqa: ARG002
+    ) -> bool:
+        """Return True: there is no log that is ours to move."""
+        return True
+
+    # -- SQLAlchemy ----------------------------------------------------------
+
+    def sqlalchemy(self, connect: Callable[[], Any]) -> sqlalchemy.Connection:
+        """Return a connection of SQLAlchemy's to the database that *connect* opens."""
+        from sessiondb.engine.postgresql.sqlalchemy_connections import connection_like
+
+        return connection_like(connect)
+
+    def sqlalchemy_async(self, connect: Callable[[], Any]) -> AsyncConnection:
+        """Return one for asyncio, of psycopg's own."""
+        from sessiondb.engine.postgresql.sqlalchemy_connections import (
+            async_connection_like,
+        )
+
+        return async_connection_like(connect)
+
+
+POSTGRESQL = PostgreSQL()
+PostgreSQLConnection.engine = POSTGRESQL

@@ -1,0 +1,68 @@
+"""PostgreSQL as an `engine.upkeep.Upkeep`: what its server does not do by itself."""
+
+from __future__ import annotations
+
+import psycopg
+from psycopg import pq
+
+from sessiondb.engine.base import Connection
+from sessiondb.engine.postgresql import facts
+from sessiondb.engine.postgresql.admission import SCHEMA
+
+_REFERENCES = f"""
+SELECT c.relname, a.attname
+  FROM pg_constraint AS k
+  JOIN pg_class AS c ON c.oid = k.conrelid
+  JOIN pg_attribute AS a ON a.attrelid = k.conrelid AND a.attnum = ANY (k.conkey)
+  JOIN pg_class AS t ON t.oid = k.confrelid
+ WHERE k.contype = 'f' AND t.relname = ?
+   AND t.relnamespace = {SCHEMA}
+ ORDER BY 1, 2
+"""
+_BYTES = f"""
+SELECT relname, pg_total_relation_size(oid) FROM pg_class
+ WHERE relkind IN ('r', 'p') AND relnamespace = {SCHEMA}
+ ORDER BY 2 DESC, 1
+"""
+
+
+class PostgreSQLUpkeep:
+    """The upkeep of a server's databases."""
+
+    settings = staticmethod(facts.settings)
+    advice = staticmethod(facts.advice)
+
+    def damage(self, connection: Connection) -> list[str]:  # noqa: ARG002
+        """Return no line: the server examines its storage by itself."""
+        return []
+
+    def is_of_an_index(self, line: str) -> bool:  # noqa: ARG002
+        """Return False: no line is of anything."""
+        return False
+
+    def is_of_pages(self, line: str) -> bool:  # noqa: ARG002
+        """Return False: no line is of anything."""
+        return False
+
+    def broken_references(
+        self,
+        connection: Connection,  # noqa: ARG002
+    ) -> list[tuple[str, str]]:
+        """Return none: the server lets no reference break."""
+        return []
+
+    def references_to(
+        self, connection: Connection, table: str
+    ) -> list[tuple[str, str]]:
+        """Return the (table, column) with a foreign key to *table*."""
+        rows = connection.execute(_REFERENCES, (table,)).fetchall()
+        return [(name, column) for name, column in rows]
+
+    def bytes_by_table(self, connection: Connection) -> dict[str, int]:
+        """Return table → bytes with its indexes, of our schema, largest first."""
+        return dict(connection.execute(_BYTES).fetchall())
+
+    def versions(self) -> dict[str, str | None]:
+        """Return the versions of the driver and of its libpq."""
+        release, patch = divmod(pq.version(), 10_000)
+        return {"psycopg": psycopg.__version__, "libpq": f"{release}.{patch}"}
