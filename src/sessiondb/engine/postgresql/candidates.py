@@ -40,9 +40,9 @@ def candidates_text(
     if not terms:
         return "TRUE", {}
     # CASE, and not OR, which may evaluate both of its sides.
-    condition = " AND ".join(terms)
+    every = " AND ".join(terms)
     return (
-        f"CASE WHEN strpos({column}, '\\u') > 0 THEN TRUE ELSE {condition} END",
+        f"CASE WHEN strpos({column}, '\\u') > 0 THEN TRUE ELSE {every} END",
         params,
     )
 
