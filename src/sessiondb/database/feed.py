@@ -7,10 +7,14 @@ index seek if nothing changed. So a consumer may stop at any moment.
 from __future__ import annotations
 
 from sessiondb.model import Change, bounds
-from sessiondb.model.feed import Position, position_of
 from sessiondb.model.handles import SessionRef, session_key
 from sessiondb.repository import Read
-from sessiondb.repository.feed import CHANGES, changes_since, newest_change
+from sessiondb.repository.feed import (
+    CHANGES,
+    changes_since,
+    checked_cursor,
+    newest_change,
+)
 
 
 class Watch:
@@ -21,7 +25,8 @@ class Watch:
     ) -> None:
         self._only = None if session is None else session_key(session)
         self._since = since
-        self._place: Position | None = None
+        #: The cursor of the last change that was seen; None before the first look.
+        self._place: str | None = None
         self._seen: dict[str, int] = {}
         self._poll = bounds.seconds(poll, "poll")
         #: Seconds until the next look; 0 while the last one did not return everything.
@@ -35,13 +40,14 @@ class Watch:
         """
         self.pause = self._poll
         if self._place is None:
-            newest = yield from newest_change()
             if self._since is None:
-                self._place = newest
+                self._place = yield from newest_change()
                 return []
-            self._place = position_of(self._since, newest)
+            self._place = yield from checked_cursor(self._since)
 
-        changes, self._place = yield from changes_since(self._place, self._seen)
+        changes = yield from changes_since(self._place, self._only, self._seen)
+        if changes:
+            self._place = changes[-1].cursor
         if len(changes) == CHANGES:
             self.pause = 0.0
-        return [change for change in changes if self._only in (None, change.session_id)]
+        return changes

@@ -366,7 +366,7 @@ class Queries(UsageQueries, MessageQueries, ExtensionQueries, ValueQueries):
         load("sessiondb.repository.feed")
         from sessiondb.repository.feed import newest_change
 
-        return (yield from newest_change()).cursor
+        return (yield from newest_change())
 
     def half_imported(self) -> Read[list[str]]:
         """Return the ids of sessions whose import is running, or was interrupted.

@@ -131,18 +131,18 @@ class Delete:
 
     def _note_detached(self, tx: Transaction, session_id: str) -> None:
         _, _, revision, last_seq, *_ = tx.one(_FACTS, sid=session_id)
-        change = tx.take_change()
+        change, cursor = tx.take_change(session_id)
         tx.run(_STAMP, sid=session_id, change=change)
-        tx.note_change(change, session_id, revision, last_seq, 0)
+        tx.note_change(cursor, session_id, revision, last_seq, 0)
 
     def _bury_session(self, tx: Transaction, session_id: str) -> None:
         _, _, revision, last_seq, *_ = tx.one(_FACTS, sid=session_id)
         seen = None if tx.root is None else seen_in(tx, session_id)
         _put_tombstone(tx, session_id, tx.now, revision, seen)
-        change = tx.take_change()
+        change, cursor = tx.take_change(session_id)
         tx.run(_STAMP, sid=session_id, change=change)
         tx.insert("deletion", DELETION, (change, session_id, revision, last_seq))
-        tx.note_change(change, session_id, revision, last_seq, 0, deleted=True)
+        tx.note_change(cursor, session_id, revision, last_seq, 0, deleted=True)
         tx.states.pop(session_id, None)
 
 

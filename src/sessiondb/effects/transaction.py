@@ -25,12 +25,12 @@ from sessiondb.engine.sql import (
 )
 from sessiondb.errors import NotFoundError
 from sessiondb.model import Change
-from sessiondb.model.feed import cursor_of
 from sessiondb.schema.rows import SESSION_ROW, UNKNOWN_TOKENS, Blob, PartAddress
 from sessiondb.schema.terms import TOKENS
 
 if TYPE_CHECKING:
     from sessiondb.effects.ownership import UsageClass
+    from sessiondb.engine.feed import ChangeNumbers
     from sessiondb.engine.search_index import WaitingParts
     from sessiondb.schema.extensions import Extension
 
@@ -44,7 +44,6 @@ _moved = attrgetter(*_MOVED)
 #: The limit of counters, which only another program can have reached.
 _INT64 = (1 << 63) - 1
 
-_NEXT_CHANGE = Statement("effects.transaction.NEXT_CHANGE")
 _MARK = Statement("effects.transaction.MARK")
 _FREE = Statement("effects.transaction.FREE")
 
@@ -158,10 +157,8 @@ class Carryover:
 
     #: What the search index knows of the parts that wait for it; None is nothing.
     waiting: WaitingParts | None = None
-    #: The number of the last change of a session.
-    change: int | None = None
-    #: The name of this database in cursors of changes, once a change was taken.
-    database: str = ""
+    #: What the feed knows of the numbers of changes; None is nothing.
+    numbers: ChangeNumbers | None = None
     #: The size of the texts that this process wrote and that wait for the search index.
     waiting_bytes: int = 0
     #: The extensions whose tables are complete, and all tables with rows of sessions.
@@ -383,17 +380,12 @@ class Transaction:
         if state.time_imported is not None and state.time_detached is None:
             state.time_detached = self.now
 
-    def take_change(self) -> int:
-        """Return the next place in the database's order of changes of sessions.
-
-        A number of its own for each lets a reader stop after any of them.
-        """
-        numbers = self.carryover
-        if numbers.change is None:
-            numbers.change, numbers.database = self.one(_NEXT_CHANGE)
-        else:
-            numbers.change += 1
-        return numbers.change
+    def take_change(self, session_id: str) -> tuple[int, str]:
+        """Return the number of the next change of a session, and its cursor."""
+        numbers = self.carryover.numbers
+        if numbers is None:
+            numbers = self.carryover.numbers = self.engine.feed.numbers()
+        return numbers.take(self.connection, session_id)
 
     @property
     def waiting(self) -> WaitingParts:
@@ -425,7 +417,8 @@ class Transaction:
     def keep(self, state: SessionState) -> None:
         """Write one session row and record the change."""
         self._kept.add(state.id)
-        change, revision = self.take_change(), state.revision + 1
+        change, cursor = self.take_change(state.id)
+        revision = state.revision + 1
         moved = _moved(state)
         pairs = zip(moved, state.stored, strict=True)
         is_changed = [value != stored for value, stored in pairs]
@@ -434,12 +427,12 @@ class Transaction:
         self.connection.execute(update_text("session", names, "id"), values)
         state.stored = moved
         self.note_change(
-            change, state.id, revision, state.last_seq, state.first_new_seq
+            cursor, state.id, revision, state.last_seq, state.first_new_seq
         )
 
     def note_change(
         self,
-        change: int,
+        cursor: str,
         session_id: str,
         revision: int,
         last_seq: int,
@@ -456,12 +449,7 @@ class Transaction:
             since = min(since, earlier.since_seq)
 
         self.changes[session_id] = Change(
-            cursor_of(self.carryover.database, change),
-            session_id,
-            revision,
-            last_seq,
-            since,
-            deleted,
+            cursor, session_id, revision, last_seq, since, deleted
         )
 
     def finish(self) -> None:

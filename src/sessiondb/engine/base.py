@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from sqlalchemy.sql import ClauseElement
 
     from sessiondb.engine.conditions import Condition
+    from sessiondb.engine.feed import ChangeFeed
     from sessiondb.engine.search_index import SearchIndex
     from sessiondb.engine.upkeep import Upkeep
     from sessiondb.engine.usage_sums import UsageSums
@@ -373,6 +374,10 @@ class Engine(Protocol):
     @property
     def search(self) -> SearchIndex:
         """The search index."""
+
+    @property
+    def feed(self) -> ChangeFeed:
+        """The feed of changes."""
 
     @property
     def session_sizes(self) -> SessionSizes:

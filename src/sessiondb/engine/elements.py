@@ -112,19 +112,6 @@ def _write_number(element: NumberInJSON, compiler: Any, **options: Any) -> str:
     return f"CASE WHEN {is_number} THEN CAST(CAST({value} AS TEXT) AS NUMERIC) END"
 
 
-class Largest(FunctionElement[Any]):
-    """The largest of its arguments, none of which is NULL: ``Largest(a, b)``."""
-
-    name = "largest"
-    inherit_cache = True
-    type = BigInteger()
-
-
-@compiles(Largest)
-def _write_greatest(element: Largest, compiler: Any, **options: Any) -> str:
-    return f"greatest({compiler.process(element.clauses, **options)})"
-
-
 class WithoutKey(FunctionElement[Any]):
     """A column of JSON objects, without a key: ``WithoutKey(column, key)``."""
 

@@ -465,9 +465,10 @@ def _stamp_sessions(run: _RepairRun) -> None:
     """Give each changed session a new revision and change, for syncs and feeds."""
     for name in sorted(run.touched):
         if run.rows("SELECT 1 FROM session WHERE id = ?", name):
+            change, _ = run.tx.take_change(name)
             run.rows(
                 "UPDATE session SET revision = revision + 1, change = ? WHERE id = ?",
-                run.tx.take_change(), name,
+                change, name,
             )  # fmt: skip
     run.tx.finish()
 

@@ -17,7 +17,7 @@ from sessiondb.patterns import late_pattern
 BEGINNING = "beginning"
 #: Characters of the database's UUID in a cursor.
 NAME_LENGTH = 8
-_CURSOR = late_pattern(r"(.*)-([0-9a-f]{16})", re.DOTALL)
+_CURSOR = late_pattern(r".*-[0-9a-f]{16}", re.DOTALL)
 _HINT = (
     "pass the cursor of a Change of this database, or BEGINNING for every change; "
     "without since= only new changes follow"
@@ -25,23 +25,23 @@ _HINT = (
 
 
 class Position(NamedTuple):
-    """The place after change *number* of a database."""
+    """The place after change *number* of a database, named by its UUID's beginning."""
 
     database: str
     number: int
 
+    @classmethod
+    def of(cls, cursor: str) -> Position:
+        """Return the place of a cursor that is known to be one."""
+        return cls(cursor[:-17], int(cursor[-16:], 16))
+
     @property
     def cursor(self) -> str:
-        """The cursor of this place."""
-        return cursor_of(self.database, self.number)
+        """The cursor of this place.
 
-
-def cursor_of(database: str, number: int) -> str:
-    """Return the cursor of change *number*; *database* is the beginning of its UUID.
-
-    All cursors of one database have the same length, and sort as its changes do.
-    """
-    return f"{database}-{number:016x}"
+        All those of one database have the same length, and sort as its changes do.
+        """
+        return f"{self.database}-{self.number:016x}"
 
 
 def position_of(cursor: str, newest: Position) -> Position:
@@ -54,13 +54,13 @@ def position_of(cursor: str, newest: Position) -> Position:
     if cursor == BEGINNING:
         return newest._replace(number=0)
 
-    shown, match = abridged(cursor), _CURSOR.fullmatch(cursor)
-    if match is None:
+    shown = abridged(cursor)
+    if not _CURSOR.fullmatch(cursor):
         raise InvalidInputError(
             f"since is not a cursor of changes: {shown}", hint=_HINT
         )
 
-    place = Position(match[1], int(match[2], 16))
+    place = Position.of(cursor)
     if place.database != newest.database:
         raise InvalidInputError(
             f"since is a cursor of another database: {shown}", hint=_HINT

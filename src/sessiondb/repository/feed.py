@@ -1,55 +1,52 @@
-"""The feed of changes to sessions, in the order of the database.
+"""The feed of changes to sessions, in the order of the engine.
 
-Each change has a number. The row of a session keeps only that of its last change, since
-the row shows the effect of all of them. A deletion is a row of ``deletion``, which
-remains after the session's rows were removed or it was imported again, so that a
-consumer gets every deletion, whenever it continues.
+The row of a session keeps only the number of its last change, since the row shows the
+effect of all of them. A deletion is a row of ``deletion``, which remains after the
+session's rows were removed or it was imported again, so that a consumer gets every
+deletion, whenever it continues.
 """
 
 from __future__ import annotations
 
-from sessiondb.engine.sql import Statement
 from sessiondb.model import Change
-from sessiondb.model.feed import Position
-from sessiondb.repository import Read
+from sessiondb.repository import Read, engine_in_use
 
 #: Changes read at once.
 CHANGES = 500
 
 
-_CHANGES = Statement("repository.feed.CHANGED")
-_NEWEST = Statement("repository.feed.NEWEST")
+def newest_change() -> Read[str]:
+    """Return the cursor of the newest change."""
+    engine = yield from engine_in_use()
+    return (yield from engine.feed.newest())
 
 
-def newest_change() -> Read[Position]:
-    """Return the place of the newest change."""
-    rows = yield _NEWEST, {}
-    database, number = rows[0]
-    return Position(database or "", number)
+def checked_cursor(cursor: str) -> Read[str]:
+    """Return the cursor where a consumer continues; raises `InvalidInputError`."""
+    engine = yield from engine_in_use()
+    return (yield from engine.feed.check(cursor))
 
 
 def changes_since(
-    since: Position, seen: dict[str, int]
-) -> Read[tuple[list[Change], Position]]:
-    """Return the changes after *since*, and the place after them.
+    cursor: str, session_id: str | None, seen: dict[str, int]
+) -> Read[list[Change]]:
+    """Return the changes after *cursor*, of one session or of all.
 
-    They are at most `CHANGES`; none is ``[]`` and *since*. *seen* maps a session to the
-    last seq that was final when it was reported: an open message, or one with an open
-    call, may still change in place. A deleted session is forgotten; one that is created
-    again under its id begins at 0.
+    They are at most `CHANGES`; none is ``[]``. *seen* maps a session to the last seq
+    that was final when it was reported: an open message, or one with an open call, may
+    still change in place. A deleted session is forgotten; one that is created again
+    under its id begins at 0.
     """
-    rows = yield _CHANGES, {"since": since.number}
+    engine = yield from engine_in_use()
+    changed = yield from engine.feed.changed_since(cursor, session_id, CHANGES)
     changes: list[Change] = []
-    place = since
-    for number, sid, revision, last_seq, deleted, *open_seqs in rows:
-        place, reported = since._replace(number=number), seen.pop(sid, 0)
+    for place, sid, revision, last_seq, is_deleted, *open_seqs in changed:
+        reported = seen.pop(sid, 0)
         changes.append(
-            Change(place.cursor, sid, revision, last_seq, reported, bool(deleted))
+            Change(place, sid, revision, last_seq, reported, bool(is_deleted))
         )
-
-        if not deleted:
+        if not is_deleted:
             seen[sid] = min(
                 [last_seq, *(seq - 1 for seq in open_seqs if seq is not None)]
             )
-
-    return changes, place
+    return changes

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import sqlalchemy
     from sqlalchemy.ext.asyncio import AsyncConnection
 
+    from sessiondb.engine.feed import ChangeFeed
     from sessiondb.engine.postgresql.session_sizes import PostgreSQLSessionSizes
     from sessiondb.engine.postgresql.upkeep import PostgreSQLUpkeep
     from sessiondb.engine.search_index import SearchIndex
@@ -46,6 +47,13 @@ class PostgreSQL:
         from sessiondb.engine.postgresql.search import PostgreSQLSearchIndex
 
         return PostgreSQLSearchIndex()
+
+    @cached_property
+    def feed(self) -> ChangeFeed:
+        """The feed of changes."""
+        from sessiondb.engine.postgresql.feed import PostgreSQLChangeFeed
+
+        return PostgreSQLChangeFeed()
 
     @cached_property
     def session_sizes(self) -> PostgreSQLSessionSizes:

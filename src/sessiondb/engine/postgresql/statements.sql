@@ -1116,13 +1116,6 @@ SELECT prompt.text
 FROM prompt
 WHERE prompt.id = :pid
 
--- effects.transaction.NEXT_CHANGE
-SELECT greatest(coalesce((SELECT max(session.change) AS max_1
-FROM session), 0), coalesce((SELECT max(deletion.change) AS max_2
-FROM deletion), 0)) + 1 AS anon_1, (SELECT substr(value, 1, 8)
-FROM meta
-WHERE key = 'database_uuid')
-
 -- effects.transaction.MARK
 UPDATE part
 SET indexed=1
@@ -2221,30 +2214,6 @@ LEFT OUTER
 JOIN blob AS session_blob ON session_blob.hash = session.data_blob
 WHERE session.parent_id = :sid AND session.time_deleted IS NULL
 ORDER BY session.id
-
--- repository.feed.CHANGED
-SELECT session.change, session.id, session.revision, session.last_seq, 0, (SELECT
-    min(message.seq) AS min_1
-FROM message
-WHERE message.session_id = session.id AND message.time_completed IS NULL) AS anon_1, (SELECT
-    min(part.seq) AS min_2
-FROM part
-WHERE part.session_id = session.id AND part.status IN ('pending', 'running')) AS anon_2
-FROM session
-WHERE session.change > :since AND session.time_deleted IS NULL
-UNION ALL SELECT deletion.change, deletion.session_id, deletion.revision, deletion.last_seq, 1,
-    NULL AS anon_3, NULL AS anon__1
-FROM deletion
-WHERE deletion.change > :since
-ORDER BY 1
-LIMIT 500
-
--- repository.feed.NEWEST
-SELECT (SELECT substr(value, 1, 8)
-FROM meta
-WHERE key = 'database_uuid'), greatest(coalesce((SELECT max(session.change) AS max_1
-FROM session), 0), coalesce((SELECT max(deletion.change) AS max_2
-FROM deletion), 0)) AS largest_1
 
 -- repository.hits.SESSIONS_BY_ID
 SELECT session.id, session.project_id, session.parent_id, session.relation, session.parent_seq,

@@ -22,7 +22,6 @@ from sessiondb.engine import compilers
 from sessiondb.engine.compilers import WithBoundConstants, WithPlainConstants
 from sessiondb.engine.elements import (
     ArrayOfPairs,
-    Largest,
     ListParameter,
     NumberInJSON,
     PairsParameter,
@@ -80,11 +79,6 @@ def _json_extract(element: NumberInJSON, compiler: Any, **options: Any) -> str:
     column, *names = (compiler.process(it, **options) for it in element.clauses)
     path = " || '.' || ".join(["'$'", *names])
     return f"json_extract({column}, {path})"
-
-
-@compiles(Largest, "sqlite")
-def _max_of_each_row(element: Largest, compiler: Any, **options: Any) -> str:
-    return f"max({compiler.process(element.clauses, **options)})"
 
 
 @compiles(IsJSON, "sqlite")

@@ -19,6 +19,7 @@ from sessiondb.engine.sqlite.connection import (
 from sessiondb.engine.sqlite.dialect import DIALECT
 from sessiondb.engine.sqlite.extension_tables import SQLiteExtensionTables
 from sessiondb.engine.sqlite.failures import translate
+from sessiondb.engine.sqlite.feed import SQLiteChangeFeed
 from sessiondb.engine.sqlite.search import SQLiteSearchIndex
 from sessiondb.engine.sqlite.usage_sums import SQLiteUsageSums
 from sessiondb.engine.sqlite.write_ahead_log import checkpoint
@@ -40,6 +41,7 @@ class SQLite:
 
     dialect = DIALECT
     search = SQLiteSearchIndex()
+    feed = SQLiteChangeFeed()
     usage = SQLiteUsageSums()
     extensions = SQLiteExtensionTables()
 

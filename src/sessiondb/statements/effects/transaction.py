@@ -7,13 +7,10 @@ from sqlalchemy.sql import ClauseElement
 
 from sessiondb.effects.transaction import STATE
 from sessiondb.engine.expressions import p, parts, texts
-from sessiondb.schema.feed import DATABASE
 from sessiondb.schema.rows import SEARCHED
 from sessiondb.schema.tables import blob, file_diff, lease, message, part, session
 from sessiondb.schema.terms import LIVING_LEASE
-from sessiondb.statements.repository.feed import newest_change
 
-NEXT_CHANGE = select(newest_change + text("1"), text(DATABASE))
 _address = (part.c.session_id, part.c.seq, part.c.idx)
 MARK = (
     update(part)
