@@ -141,7 +141,7 @@ def part_values(tx: Transaction, row: PartRow, place: PartPlace) -> tuple[Any, .
         updated = created
 
     return row.values(
-        rid=tx.waiting.add(tx.connection, address),
+        rid=tx.waiting.add(tx.connection, address, is_searched=is_searched),
         session_id=place.session_id,
         seq=place.seq,
         idx=place.idx,

@@ -463,10 +463,8 @@ class Transaction:
             self.engine.search.put(self.connection, as_list(marked))
 
         waiting, size = self.carryover.waiting, self.carryover.waiting_bytes
-        if waiting is not None and waiting.are_many(self.connection, size):
-            self.engine.search.put_waiting(self.connection)
+        if waiting is not None and waiting.finish(self.connection, size):
             self.engine.usage.put_waiting(self.connection)
-            waiting.clear()
             self.carryover.waiting_bytes = 0
 
         if self.loose:

@@ -23,23 +23,23 @@ class WaitingParts(Protocol):
     It is dropped after a commit of another process, and if a transaction fails.
     """
 
-    def add(self, connection: Connection, part: PartAddress) -> int | None:
+    def add(
+        self, connection: Connection, part: PartAddress, *, is_searched: bool
+    ) -> int | None:
         """Return the ``rid`` of a part that is inserted next; None for any.
 
-        Its unit may still be undone.
+        *is_searched* is its ``indexed``. Its unit may still be undone.
         """
 
     def forget(self) -> None:
         """Record that parts were inserted without `add`, or removed."""
 
-    def are_many(self, connection: Connection, size: int) -> bool:
-        """Return whether parts came or went, and the index should take in all now.
+    def finish(self, connection: Connection, size: int) -> bool:
+        """Have the index take in what should not wait longer than the transaction.
 
+        True if all that waited was: then sums of usage are brought up to date as well.
         *size* is that of the texts of this writer that wait, in bytes.
         """
-
-    def clear(self) -> None:
-        """Record that the index took in all of them."""
 
 
 class SearchIndex(Protocol):

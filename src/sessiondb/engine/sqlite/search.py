@@ -30,13 +30,13 @@ from sessiondb.engine.sqlite.search_tables import (
     INPUT,
     MARK_OF_INDEX,
     PARTS_WITH_BLOBS,
-    PUT_WAITING,
     TEXT,
 )
 from sessiondb.engine.sqlite.search_waiting import COLUMNS
 from sessiondb.engine.sqlite.waiting_parts import (
-    LAST_NUMBER,
+    RAISE_MARK,
     SQLiteWaitingParts,
+    put_waiting,
     read_numbers,
 )
 from sessiondb.errors import BusyError
@@ -61,10 +61,6 @@ _HAS_PASSED = (
     "WHERE session_id = ? AND seq = ? AND idx = ?"
 )
 _NEWEST = "coalesce((SELECT max(rid) FROM part), 0)"
-_RAISE_MARK = (
-    "INSERT INTO meta (key, value) VALUES ('indexed_to', {}) "
-    "ON CONFLICT (key) DO UPDATE SET value = excluded.value"
-)
 _NEWEST_PLACE = ComposedStatement(f"SELECT {_NEWEST}")
 
 
@@ -101,10 +97,7 @@ class SQLiteSearchIndex:
         last, indexed = read_numbers(connection)
         return last > indexed
 
-    def put_waiting(self, connection: Connection | sqlite3.Connection) -> None:
-        """Index all that waits."""
-        connection.execute(PUT_WAITING)
-        connection.execute(_RAISE_MARK.format(LAST_NUMBER))
+    put_waiting = staticmethod(put_waiting)
 
     # -- reading -------------------------------------------------------------
 
@@ -252,7 +245,7 @@ class SQLiteSearchIndex:
         """Rebuild search tables from their content."""
         for name in names:
             if name == "part_search":
-                connection.execute(_RAISE_MARK.format(_NEWEST))
+                connection.execute(RAISE_MARK.format(_NEWEST))
             connection.execute(f"INSERT INTO {name} ({name}) VALUES ('rebuild')")
 
     def optimize(self, connection: Connection) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sqlite3
+
 from sessiondb.dataclass import dataclass
 from sessiondb.engine.base import Connection
-from sessiondb.engine.sqlite.search_tables import MARK_OF_INDEX
+from sessiondb.engine.sqlite.search_tables import MARK_OF_INDEX, PUT_WAITING
 from sessiondb.schema.rows import PartAddress
 
 #: Parts that wait for the search index before it takes them in, and the bytes of their
@@ -15,6 +17,10 @@ MOST_WAITING, MOST_WAITING_BYTES = 512, 256 * 1024
 #: The last number that was given out. It is never below the mark, so that none is given
 #: twice.
 LAST_NUMBER = f"max(coalesce((SELECT max(rid) FROM part), 0), {MARK_OF_INDEX})"
+RAISE_MARK = (
+    "INSERT INTO meta (key, value) VALUES ('indexed_to', {}) "
+    "ON CONFLICT (key) DO UPDATE SET value = excluded.value"
+)
 _NUMBERS = f"SELECT {LAST_NUMBER}, {MARK_OF_INDEX}"
 
 
@@ -27,6 +33,12 @@ def read_numbers(connection: Connection) -> tuple[int, int]:
     return last, indexed
 
 
+def put_waiting(connection: Connection | sqlite3.Connection) -> None:
+    """Index all that wait."""
+    connection.execute(PUT_WAITING)
+    connection.execute(RAISE_MARK.format(LAST_NUMBER))
+
+
 @dataclass(slots=True)
 class SQLiteWaitingParts:
     """SQLite's half of `engine.search_index.WaitingParts`.
@@ -36,10 +48,16 @@ class SQLiteWaitingParts:
 
     #: Those of `read_numbers`; None if they are not known.
     _numbers: tuple[int, int] | None = None
-    #: Whether parts came or went since `are_many` was called.
+    #: Whether parts came or went since `finish` was called.
     _are_changed: bool = False
 
-    def add(self, connection: Connection, part: PartAddress) -> int:  # noqa: ARG002
+    def add(
+        self,
+        connection: Connection,
+        part: PartAddress,  # noqa: ARG002  the view of those that wait has it
+        *,
+        is_searched: bool,  # noqa: ARG002
+    ) -> int:
         """Return the number of a new part."""
         last, indexed = self._numbers or read_numbers(connection)
         self._numbers = last + 1, indexed
@@ -50,16 +68,14 @@ class SQLiteWaitingParts:
         """Record that SQLite chose numbers, or that rows are gone."""
         self._numbers, self._are_changed = None, True
 
-    def are_many(self, connection: Connection, size: int) -> bool:
-        """Return whether parts came or went, and the index should take in all now."""
+    def finish(self, connection: Connection, size: int) -> bool:
+        """Have the index take in all that wait, if they are many."""
         if not self._are_changed:
             return False
         self._are_changed = False
         last, indexed = self._numbers = self._numbers or read_numbers(connection)
-        return size >= MOST_WAITING_BYTES or last - indexed >= MOST_WAITING
-
-    def clear(self) -> None:
-        """Record that the index took in all of them."""
-        if self._numbers is not None:
-            last, _ = self._numbers
-            self._numbers = last, last
+        if size < MOST_WAITING_BYTES and last - indexed < MOST_WAITING:
+            return False
+        put_waiting(connection)
+        self._numbers = last, last
+        return True
