@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 
 import pytest
 import sqlalchemy
+from foreign_sessions import said, session_of, take_in
 from postgresql_server import Server
-from repository.foreign_sessions import said, session_of, take_in
 from sqlalchemy import Column, Integer, UniqueConstraint, select
 from sqlalchemy.sql.dml import UpdateBase
 from sqlalchemy.sql.selectable import SelectBase
