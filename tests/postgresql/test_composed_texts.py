@@ -28,12 +28,11 @@ from sqlalchemy.sql.selectable import SelectBase
 import sessiondb
 from sessiondb import ALL, Store, assistant, event, text, tool, tool_result, user
 from sessiondb.adapters.langgraph.tables import LANGGRAPH
-from sessiondb.cli import completing, overview, resume, resume_model
+from sessiondb.cli import completing, listing, overview, resume, resume_model
 from sessiondb.engine.address import Address
 from sessiondb.engine.message_sums import MessageSums
 from sessiondb.engine.postgresql import dialect as postgresql
 from sessiondb.engine.postgresql.compiling import table_statement
-from sessiondb.engine.shipped import read_texts
 from sessiondb.engine.sql import Read, insert_new_text, insert_text, upsert_text
 from sessiondb.engine.sqlite import dialect as sqlite
 from sessiondb.engine.sqlite import search_query
@@ -410,6 +409,7 @@ def further_queries() -> Iterator[Text]:
     yield Text(completing._NEWEST, {"offered": 1}, cli)
     yield Text(completing._NAMED, {"offered": 1, "begins": "a%"}, cli)
     yield Text(completing._PLACES, {"offered": 1, "name": "a"}, cli)
+    yield Text(listing._LAST_PROMPT, {"id": "a"}, "cli/listing.py")
     yield Text(overview._COUNTS, {"today": 1}, "cli/overview.py")
     yield Text(resume._CONTINUED, {"id": "a"}, "cli/resume.py")
     yield Text(resume_model._MODELS, {"id": "a"}, "cli/resume_model.py")
@@ -496,13 +496,13 @@ def planned(server: Server) -> Iterator[Callable[[list[Text]], list[str]]]:
     """Return a function that plans texts, and reports those that the server refuses."""
     import psycopg
 
-    from sessiondb.engine.postgresql.connecting import connect
+    from sessiondb.engine.postgresql.target import PostgreSQLDatabase
 
     server.run("CREATE DATABASE composed")
-    tables = postgresql.STATEMENTS.with_name("tables.sql")
-    with closing(connect(Address(server.url("composed")))) as connection:
-        for sql in read_texts(tables.read_text()).values():
-            connection.execute(sql)
+    database = PostgreSQLDatabase(Address(server.url("composed")))
+    with closing(database.ensure() or database.connect()):
+        pass
+    with closing(database.connect()) as connection:
         for table in (
             *WORDS.metadata.tables.values(),
             *LANGGRAPH.metadata.tables.values(),

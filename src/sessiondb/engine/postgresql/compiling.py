@@ -19,18 +19,10 @@ from sqlalchemy.sql import ClauseElement
 from sessiondb.engine import compilers
 from sessiondb.engine.compilers import WithBoundConstants, WithPlainConstants
 from sessiondb.schema.tables import metadata, session
-from sessiondb.schema.terms import ARCHIVED, EMPTY, INVISIBLE, SUBAGENT
+from sessiondb.schema.terms import HIDDEN
 
-#: `terms.HIDDEN`, kept by the server itself: it follows from its own row.
-_HIDDEN = " + ".join(
-    f"CASE WHEN {condition} THEN {reason} ELSE 0 END"
-    for reason, condition in (
-        (ARCHIVED, "time_archived IS NOT NULL"),
-        (SUBAGENT, "relation = 'subagent'"),
-        (EMPTY, "message_count <= 0"),
-        (INVISIBLE, "time_deleted IS NOT NULL OR time_importing IS NOT NULL"),
-    )
-)
+#: Kept by the server itself: it follows from its own row.
+_HIDDEN = HIDDEN.format("")
 
 
 class _Compiler(WithPlainConstants, PGCompiler):
