@@ -14,10 +14,11 @@ import os
 import shutil
 import sqlite3
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager
 from itertools import count
 from pathlib import Path
+from threading import get_ident
 from typing import Any, ClassVar, cast
 
 import pytest
@@ -27,8 +28,6 @@ from sessiondb import BEGINNING, Store
 #: What `Store.open` is given: the path of a file, or a URL.
 Place = str | Path
 Parameter = None | int | float | str | bytes
-#: Returns the rows of a query with its parameters.
-Rows = Callable[..., list[tuple[Any, ...]]]
 
 #: Environment variable with the engines, for runs that take no options.
 VARIABLE = "SESSIONDB_TEST_BACKENDS"
@@ -71,6 +70,8 @@ class Backend(ABC):
     is_file: ClassVar[bool]
     #: Whether search, sums and the feed follow what another program writes.
     has_triggers: ClassVar[bool]
+    #: Whether new parts wait to be indexed until the writer is idle.
+    parts_wait: ClassVar[bool]
 
     @abstractmethod
     def __init__(self, folder: Path) -> None:
@@ -118,8 +119,8 @@ class Backend(ABC):
         """
 
     @abstractmethod
-    def watching(self, where: Any) -> AbstractContextManager[Rows]:
-        """Give a function that returns rows as `rows` does, for a test that looks often."""
+    def watching(self, where: Any) -> AbstractContextManager[None]:
+        """Keep a connection for this thread, so that a test that looks often is quick."""
 
     @abstractmethod
     def records(self, where: Any, sql: str, *params: Any) -> list[dict[str, Any]]:
@@ -134,8 +135,11 @@ class Backend(ABC):
         """Return what is written behind a table to read it by an index, or nothing."""
 
     @abstractmethod
-    def run(self, where: Any, sql: str, *params: Any) -> None:
-        """Write as another program does that knows nothing of ours; keys are enforced."""
+    def run(self, where: Any, sql: str, *params: Any) -> int:
+        """Write as another program does that knows nothing of ours, within the rules.
+
+        Returns the number of rows that were changed.
+        """
 
     @abstractmethod
     def run_many(
@@ -144,11 +148,15 @@ class Backend(ABC):
         """Write as `run` does, once for each row, in one transaction."""
 
     @abstractmethod
-    def tear(self, where: Any, sql: str, *params: Any) -> None:
-        """Write as damage does: no reference is enforced, and nothing cascades.
+    def tear(self, where: Any, sql: str, *params: Any) -> int:
+        """Write as `run` does, but no reference is enforced, and nothing cascades.
 
         The test is skipped by an engine that always enforces them.
         """
+
+    @abstractmethod
+    def distort(self, where: Any, sql: str, *params: Any) -> int:
+        """Write as `run` does, also values that no CHECK allows; skips as `tear` does."""
 
     @abstractmethod
     def locked(self, where: Any, patience: float = 5.0) -> AbstractContextManager[None]:
@@ -164,6 +172,18 @@ class Backend(ABC):
     @abstractmethod
     def searched_parts(self, where: Any) -> int:
         """Return how many parts are in the search index."""
+
+    @abstractmethod
+    def waiting_parts(self, where: Any) -> int:
+        """Return how many parts wait for the search index."""
+
+    @abstractmethod
+    def rebuild_search(self, where: Any) -> None:
+        """Make the search index again, as another program may at any time."""
+
+    @abstractmethod
+    def assert_searchable(self, where: Any) -> None:
+        """Assert that the search index has what the rows say."""
 
     @abstractmethod
     def unreported(self, where: Any, cursor: str) -> int:
@@ -186,18 +206,23 @@ class Backend(ABC):
         """Give everything back, once no test is left."""
 
 
+_SEARCHED = ("part_search", "session_search", "prompt_search")
+
+
 class SQLite(Backend):
     """SQLite: a file for each database, used behind our back by plain `sqlite3`."""
 
     name = "sqlite"
     is_file = True
     has_triggers = True
+    parts_wait = True
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._empty = folder / "empty.db"
         self._numbers = count()
         self._places: list[Path] = []
+        self._connections: dict[tuple[Path, int], sqlite3.Connection] = {}
 
     def place(self) -> Path:
         folder = self._folder / str(next(self._numbers))
@@ -229,21 +254,19 @@ class SQLite(Backend):
         return len(self._places)
 
     def rows(self, where: Any, sql: str, *params: Any) -> list[tuple[Any, ...]]:
-        with self.watching(where) as rows:
-            return rows(sql, *params)
-
-    @contextmanager
-    def watching(self, where: Any) -> Generator[Rows]:
-        with closing(self._connect(where)) as connection:
-            # A new connection reads the schema, which takes longer than most queries.
-            yield lambda sql, *params: connection.execute(
-                sql, _bound(params)
-            ).fetchall()
+        with self._connected(where) as connection:
+            return connection.execute(sql, _bound(params)).fetchall()
 
     def records(self, where: Any, sql: str, *params: Any) -> list[dict[str, Any]]:
-        with closing(self._connect(where)) as connection:
-            connection.row_factory = sqlite3.Row
-            return [dict(row) for row in connection.execute(sql, _bound(params))]
+        with self._connected(where) as connection:
+            cursor = connection.execute(sql, _bound(params))
+            names = [column[0] for column in cursor.description]
+            return [dict(zip(names, row, strict=True)) for row in cursor]
+
+    @contextmanager
+    def watching(self, where: Any) -> Generator[None]:
+        with self._connected(where):
+            yield
 
     def has_index(self, where: Any, name: str) -> bool:
         sql = "SELECT 1 FROM sqlite_schema WHERE type = 'index' AND name = ?"
@@ -252,24 +275,28 @@ class SQLite(Backend):
     def by_index(self, name: str) -> str:
         return f" INDEXED BY {name}"
 
-    def run(self, where: Any, sql: str, *params: Any) -> None:
-        with closing(self._connect(where)) as connection:
-            connection.execute("PRAGMA foreign_keys = ON")
-            connection.execute(sql, _bound(params))
+    def run(self, where: Any, sql: str, *params: Any) -> int:
+        return self._run(where, "PRAGMA foreign_keys = ON", sql, params)
 
     def run_many(
         self, where: Any, sql: str, rows: Iterable[tuple[Parameter, ...]]
     ) -> None:
-        with closing(self._connect(where)) as connection:
+        with self._connected(where) as connection:
             connection.execute("PRAGMA foreign_keys = ON")
             connection.execute("BEGIN")
             connection.executemany(sql, rows)
             connection.execute("COMMIT")
 
-    def tear(self, where: Any, sql: str, *params: Any) -> None:
+    def tear(self, where: Any, sql: str, *params: Any) -> int:
+        return self._run(where, "PRAGMA foreign_keys = OFF", sql, params)
+
+    def distort(self, where: Any, sql: str, *params: Any) -> int:
+        return self._run(where, "PRAGMA ignore_check_constraints = ON", sql, params)
+
+    def _run(self, where: Any, pragma: str, sql: str, params: tuple[Any, ...]) -> int:
         with closing(self._connect(where)) as connection:
-            connection.execute("PRAGMA foreign_keys = OFF")
-            connection.execute(sql, _bound(params))
+            connection.execute(pragma)
+            return connection.execute(sql, _bound(params)).rowcount
 
     @contextmanager
     def locked(self, where: Any, patience: float = 5.0) -> Generator[None]:
@@ -289,6 +316,21 @@ class SQLite(Backend):
         ((found,),) = self.rows(where, "SELECT count(*) FROM part_search_docsize")
         return cast("int", found)
 
+    def waiting_parts(self, where: Any) -> int:
+        ((found,),) = self.rows(where, "SELECT count(*) FROM part_search_waiting")
+        return cast("int", found)
+
+    def rebuild_search(self, where: Any) -> None:
+        for table in _SEARCHED:
+            self.run(where, f"INSERT INTO {table} ({table}) VALUES ('rebuild')")
+
+    def assert_searchable(self, where: Any) -> None:
+        with self._connected(where) as connection:
+            for table in _SEARCHED:
+                connection.execute(
+                    f"INSERT INTO {table} ({table}, rank) VALUES ('integrity-check', 1)"
+                )
+
     def unreported(self, where: Any, cursor: str) -> int:
         # SQLite's cursors end with the number of the last change.
         last = 0 if cursor == BEGINNING else int(cursor[-16:], 16)
@@ -306,17 +348,29 @@ class SQLite(Backend):
         return sqlite3.OperationalError(message)
 
     def assert_intact(self, where: Any) -> None:
-        with closing(self._connect(where)) as connection:
+        with self._connected(where) as connection:
             assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
             assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
             assert connection.execute(COUNTERS).fetchall() == []
-            for table in ("part_search", "session_search", "prompt_search"):
-                connection.execute(
-                    f"INSERT INTO {table}({table}, rank) VALUES ('integrity-check', 1)"
-                )
+            self.assert_searchable(where)
 
     def close(self) -> None:
         pass  # pytest removes the folder
+
+    @contextmanager
+    def _connected(self, where: Any) -> Generator[sqlite3.Connection]:
+        """Give the connection of this block, or of one around it in this thread."""
+        key = (self.place_of(where), get_ident())
+        if key in self._connections:
+            yield self._connections[key]
+            return
+        # A new one reads the schema first, which takes longer than most queries.
+        with closing(self._connect(where)) as connection:
+            self._connections[key] = connection
+            try:
+                yield connection
+            finally:
+                del self._connections[key]
 
     def _connect(self, where: Any, timeout: float = 5.0) -> sqlite3.Connection:
         return sqlite3.connect(

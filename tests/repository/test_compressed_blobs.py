@@ -112,7 +112,7 @@ def test_records_are_compressed_and_texts_are_not(
     assert check(store) == []
 
 
-@pytest.mark.parametrize("large_from", [1 << 20, 1024])
+@pytest.mark.parametrize("large_from", [8 << 20, 1024])
 @pytest.mark.parametrize("second", ["text", "output"])
 def test_a_text_that_is_the_content_of_a_file_too_is_readable_for_both(
     store: Store,

@@ -151,11 +151,11 @@ def test_a_copy_that_is_recognised_is_counted_once_in_either_order(
 def test_a_transaction_holds_a_bounded_number_of_records_and_bytes(
     store: Store, backend: Backend
 ) -> None:
-    with backend.watching(store) as rows:
+    with backend.watching(store):
         given: dict[str, int] = {"records": 0, "bytes": 0}
 
         def committed(sql: str) -> int:
-            ((found,),) = rows(sql)
+            ((found,),) = backend.rows(store, sql)
             return int(found)
 
         def messages() -> Iterator[SourceMessage]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from backends import Backend, Place
 
 from sessiondb import (
     ContextSource,
@@ -305,13 +306,13 @@ def test_a_source_of_an_unknown_shape_has_no_fields(store: Store) -> None:
     assert sources == (*[ContextSource()] * 5, ContextSource(path="a", error=[1]))
 
 
-def take_in(store: Store, path: Path) -> None:
+def take_in(store: Store, path: Place) -> None:
     for found in find(path):
         assert not [of for of in store.ingest(found.read()) if isinstance(of, Problem)]
 
 
 def test_sources_survive_forks_redaction_and_round_trips(
-    store: Store, tmp_path: Path
+    store: Store, backend: Backend, tmp_path: Path
 ) -> None:
     secret = "ghp_" + "a1" * 18
     source = context_source(
@@ -330,11 +331,12 @@ def test_sources_survive_forks_redaction_and_round_trips(
     (tmp_path / "log.jsonl").write_text("\n".join(lines))
     clean = Redaction().redact(store.export(session))
     assert secret not in str([message.parts for message in clean.messages])
-    with Store.open(tmp_path / "own.db") as own:
+    place = backend.fresh()
+    with Store.open(place) as own:
         take_in(own, tmp_path / "log.jsonl")
         assert own.context(session).sources == sources
     with Store.open(":memory:") as other:
-        take_in(other, tmp_path / "own.db")
+        take_in(other, place)
         assert other.context(session).sources == sources
 
 

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import random
-import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
-from pathlib import Path
+from contextlib import suppress
 
 import pytest
+from backends import Backend
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sessiondb import Store, assistant, text, tool, user
-from sessiondb.engine.sqlite.waiting_parts import MOST_WAITING
 from sessiondb.errors import NotFoundError
-from sessiondb.maintenance import backup, check
+from sessiondb.maintenance import check
 
 STEPS = ("prompt", "answer", "call", "settle", "change", "remove", "delete", "fork", "rest",
          "rebuild")  # fmt: skip
@@ -25,8 +22,8 @@ STEPS = ("prompt", "answer", "call", "settle", "change", "remove", "delete", "fo
 WRITER = """
 import sys
 from sessiondb import Store, assistant, text, tool, user
-path, name, count = sys.argv[1:]
-with Store.open(path, durability="normal") as store:
+place, name, count = sys.argv[1:]
+with Store.open(place, durability="normal") as store:
     session = store.create_session(title=name)
     for number in range(int(count)):
         word = f"{name}w{number}"
@@ -38,56 +35,20 @@ with Store.open(path, durability="normal") as store:
 """
 
 
-@contextmanager
-def shell(path: Path) -> Iterator[sqlite3.Connection]:
-    """A connection of the sqlite3 module as it is, without anything of ours."""
-    with closing(sqlite3.connect(path, isolation_level=None, timeout=10)) as connection:
-        connection.execute("PRAGMA foreign_keys=ON")
-        yield connection
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "sessions.db"
-
-
-def count_waiting(path: Path) -> int:
-    with shell(path) as connection:
-        return count_waiting_in(connection)
-
-
-def count_waiting_in(connection: sqlite3.Connection) -> int:
-    row = connection.execute("SELECT count(*) FROM part_search_waiting").fetchone()
-    return int(row[0])
-
-
-def test_a_part_waits_until_there_is_much_text(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("sessiondb.writer.service.IDLE_SECONDS", 60)
-    with Store.open(path, durability="normal") as store:
-        session = store.create_session()
-        store.append(session, user("one"))
-        assert count_waiting(path) == 1
-        store.append(session, user("word " * 60_000))
-        assert count_waiting(path) == 0
-
-
-def words_by_hand(connection: sqlite3.Connection) -> dict[str, int]:
+def words_by_hand(backend: Backend, store: Store) -> dict[str, int]:
     """Return in how many parts each word of the test is, read without any index."""
     counts: dict[str, int] = {}
-    rows = connection.execute(
-        "SELECT coalesce(p.text, '') || ' ' || coalesce(p.input, '') FROM part AS p "
-        "JOIN session AS s ON s.id = p.session_id "
-        "WHERE p.indexed = 1 AND s.time_deleted IS NULL"
-    ).fetchall()
-    connection.execute(
-        "INSERT INTO part_search (part_search, rank) VALUES ('integrity-check', 1)"
+    rows = backend.rows(
+        store,
+        "SELECT p.text, p.input FROM part AS p JOIN session AS s ON s.id = p.session_id "
+        "WHERE p.indexed = 1 AND s.time_deleted IS NULL",
     )
+    backend.assert_searchable(store)
     beside_nothing = "SELECT id FROM part WHERE indexed = 0 AND words IS NOT NULL"
-    assert connection.execute(beside_nothing).fetchall() == []
-    for (line,) in rows:
-        for word in {word for word in line.replace('"', " ").split() if "w" in word}:
+    assert backend.rows(store, beside_nothing) == []
+    for said, arguments in rows:
+        line = f"{said or ''} {arguments or ''}".replace('"', " ")
+        for word in {word for word in line.split() if "w" in word}:
             counts[word] = counts.get(word, 0) + 1
     return counts
 
@@ -98,13 +59,13 @@ def words_by_hand(connection: sqlite3.Connection) -> dict[str, int]:
     seed=st.integers(0, 1000),
 )
 def test_whatever_is_written_is_found_at_once_and_nothing_else(
-    tmp_path_factory: pytest.TempPathFactory, steps: list[str], seed: int
+    backend: Backend, steps: list[str], seed: int
 ) -> None:
-    path = tmp_path_factory.mktemp("waiting") / "sessions.db"
+    place = backend.fresh()
     chance, calls = random.Random(seed), []
-    with Store.open(path, durability="normal") as store:
+    with Store.open(place, durability="normal") as store:
         sessions = [store.create_session(title="x").id for _ in range(3)]
-        with Store.open(path, read_only=True) as reader, shell(path) as beside:
+        with Store.open(place, read_only=True) as reader, backend.watching(place):
             for number, step in enumerate(steps):
                 session, word = chance.choice(sessions), f"w{number}"
                 match step:
@@ -121,8 +82,8 @@ def test_whatever_is_written_is_found_at_once_and_nothing_else(
                         # It may be gone, with its session or in the shell.
                         with suppress(NotFoundError):
                             store.settle(session, part_id, output=f"ran {word}")
-                    case "change" | "remove":
-                        change_in_shell(beside, step, word, chance)
+                    case "change" | "remove" if backend.has_triggers:
+                        change_in_shell(backend, store, step, word, chance)
                     case "delete":
                         store.delete(session)
                         # Its forks went with it.
@@ -133,14 +94,11 @@ def test_whatever_is_written_is_found_at_once_and_nothing_else(
                         sessions.append(store.fork(session).id)
                     case "rest":
                         store._core.writer.idle()
-                        assert count_waiting_in(beside) == 0
+                        assert backend.waiting_parts(store) == 0
                     case "rebuild":
-                        beside.execute(
-                            "INSERT INTO part_search (part_search) VALUES ('rebuild')"
-                        )
+                        backend.rebuild_search(store)
 
-                assert count_waiting_in(beside) < MOST_WAITING
-                expected = words_by_hand(beside)
+                expected = words_by_hand(backend, store)
                 for asked in {word, chance.choice([*expected, word])}:
                     hits = reader.search(asked, all_hits=True, limit=1000)
                     assert len(hits) == expected.get(asked, 0), (asked, step)
@@ -149,17 +107,17 @@ def test_whatever_is_written_is_found_at_once_and_nothing_else(
 
 
 def change_in_shell(
-    connection: sqlite3.Connection, step: str, word: str, chance: random.Random
+    backend: Backend, store: Store, step: str, word: str, chance: random.Random
 ) -> None:
-    """Change or remove a part, new or old, as a user of sqlite3 does."""
-    rids = [rid for (rid,) in connection.execute("SELECT rid FROM part")]
+    """Change or remove a part, new or old, as a user of a shell does."""
+    rids = [rid for (rid,) in backend.rows(store, "SELECT rid FROM part ORDER BY rid")]
     if not rids:
         return
     rid = chance.choice([rids[-1], chance.choice(rids)])
     if step == "change":
-        connection.execute("UPDATE part SET text = ? WHERE rid = ?", (word, rid))
+        backend.run(store, "UPDATE part SET text = ? WHERE rid = ?", word, rid)
     else:
-        connection.execute("DELETE FROM part WHERE rid = ?", (rid,))
+        backend.run(store, "DELETE FROM part WHERE rid = ?", rid)
 
 
 def test_pages_of_a_search_go_on_while_what_waits_enters_the_index(
@@ -183,7 +141,7 @@ def test_pages_of_a_search_go_on_while_what_waits_enters_the_index(
 
 @pytest.mark.parametrize("order", ["newest", "time", "rank"])
 def test_a_search_has_the_same_hits_before_and_after_they_enter_the_index(
-    store: Store, order: str
+    store: Store, backend: Backend, order: str
 ) -> None:
     session = store.create_session()
     store.append(session, user("a needle in fooBar"))
@@ -201,71 +159,27 @@ def test_a_search_has_the_same_hits_before_and_after_they_enter_the_index(
         return found
 
     waiting = hits()
-    assert count_waiting(store.path) == 4
+    assert backend.waiting_parts(store) == (4 if backend.parts_wait else 0)
     store._core.writer.idle()
-    assert count_waiting(store.path) == 0
+    assert backend.waiting_parts(store) == 0
     assert hits() == waiting
     assert all(waiting)
 
 
-def test_a_number_of_a_part_that_waited_and_was_deleted_is_not_given_again(
-    store: Store,
-) -> None:
-    session = store.create_session()
-    for number in range(3):
-        store.append(session, user(f"needle {number}"))
-    with shell(store.path) as connection:
-        connection.execute("DELETE FROM part WHERE rid = (SELECT max(rid) FROM part)")
-        assert connection.execute("SELECT max(rid) FROM part").fetchone() == (2,)
-    store.append(session, user("needle 3"))
-    with shell(store.path) as connection:
-        assert connection.execute("SELECT max(rid) FROM part").fetchone() == (4,)
-    assert len(store.search("needle", all_hits=True)) == 3
-
-
-def test_text_that_waits_and_is_not_utf_8_does_not_keep_the_rest_from_being_found(
-    store: Store,
-) -> None:
-    session = store.create_session()
-    store.append(session, user("first needle"))
-    store.append(session, user("second needle"))
-    with shell(store.path) as connection:
-        connection.execute(
-            "UPDATE part SET text = CAST(x'ff6e6565646c65ff' AS TEXT) WHERE rid = 1"
-        )
-    assert [hit.seq for hit in store.search("second")] == [2]
-
-
-def test_a_backup_and_a_closed_database_have_all_in_the_index(
-    path: Path, tmp_path: Path
-) -> None:
-    copy = tmp_path / "copy.db"
-    with Store.open(path) as store:
-        store.append(store.create_session(), user("needle"))
-        assert count_waiting(path) == 1
-        backup(store, copy)
-        assert count_waiting(copy) == 0
-    assert count_waiting(path) == 0
-    for file in (path, copy):
-        with shell(file) as connection:
-            sql = "SELECT rowid FROM part_search WHERE part_search MATCH 'needle'"
-            assert connection.execute(sql).fetchall() == [(1,)]
-
-
 @pytest.mark.slow
 def test_what_several_processes_write_is_found_by_a_reader_as_soon_as_it_is_stored(
-    path: Path,
+    backend: Backend,
 ) -> None:
     turns = 60
-    Store.open(path).close()
+    place = backend.fresh()
     writers = {
         name: subprocess.Popen(
-            [sys.executable, "-c", WRITER, str(path), name, str(turns)],
+            [sys.executable, "-c", WRITER, str(place), name, str(turns)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
         )
         for name in ("a", "b", "c")
     }  # fmt: skip
-    with Store.open(path, read_only=True) as reader:
+    with Store.open(place, read_only=True) as reader:
         for number in range(turns):
             for name, process in writers.items():
                 assert process.stdout is not None
@@ -279,6 +193,6 @@ def test_what_several_processes_write_is_found_by_a_reader_as_soon_as_it_is_stor
     for process in writers.values():
         process.communicate()
         assert process.returncode == 0
-    with Store.open(path) as store:
+    with Store.open(place) as store:
         # What else a shell may break is not of search.
         assert not [found for found in check(store) if found.check == "search"]

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import sqlite3
-from contextlib import closing
 from dataclasses import replace
 
 import msgpack
 import pytest
+from backends import Backend
 from foreign_sessions import said, session_of, take_in
 from hand_clock import Clock
 from hypothesis import given, settings
@@ -227,7 +226,7 @@ NOT_READ = {
     ],
 )
 def test_a_value_in_any_column_is_read_and_changes_nothing_else(
-    store: Store, table: str, column: str
+    store: Store, backend: Backend, table: str, column: str
 ) -> None:
     session = store.create_session()
     for word in "abc":
@@ -235,10 +234,8 @@ def test_a_value_in_any_column_is_read_and_changes_nothing_else(
     before = store.messages(session)
     kind, _ = TABLES[table][column]
     at = "seq = 2" if table == "message" else "seq = 2 AND idx = 1"
-    with closing(sqlite3.connect(store.path)) as connection, connection:
-        connection.execute("PRAGMA ignore_check_constraints = ON")
-        sql = f"UPDATE {table} SET {column} = ? WHERE {at}"
-        assert connection.execute(sql, (VALUES[kind],)).rowcount == 1
+    sql = f"UPDATE {table} SET {column} = ? WHERE {at}"
+    assert backend.distort(store, sql, VALUES[kind]) == 1
 
     name = NAMED_OTHERWISE.get(column, column)
     value = {name: DECODED.get(column, VALUES[kind])}
@@ -296,21 +293,21 @@ def test_the_tree_shows_the_family_and_the_messages_of_the_one_asked_for(
 
 def test_a_family_as_deep_as_it_may_be_is_shown_and_deeper_is_refused(
     store: Store,
+    backend: Backend,
 ) -> None:
     session = store.create_session()
     above = store.create_session(parent=session)
-    with closing(sqlite3.connect(store.path)) as connection, connection:
-        row = connection.execute("SELECT * FROM session WHERE id = ?", (above.id,))
-        names = [column[0] for column in row.description]
-        values = dict(zip(names, row.fetchone(), strict=True))
-        marks = ", ".join("?" * len(names))
-        for number in range(498):
-            values["parent_id"], values["rid"] = values["id"], None
-            values["id"] = values["slug"] = f"ses_{number:026}"
-            connection.execute(
-                f"INSERT INTO session VALUES ({marks})", list(values.values())
-            )
-    above = store.session(values["id"])
+    (row,) = backend.records(store, "SELECT * FROM session WHERE id = ?", above.id)
+    del row["rid"]
+    descendants = []
+    for number in range(498):
+        row["parent_id"] = row["id"]
+        row["id"] = row["slug"] = f"ses_{number:026}"
+        descendants.append(tuple(row.values()))
+    marks = ", ".join("?" * len(row))
+    sql = f"INSERT INTO session ({', '.join(row)}) VALUES ({marks})"
+    backend.run_many(store, sql, descendants)
+    above = store.session(row["id"])
     tree, depth = store.tree(above), 1
     while tree.children:
         (tree,), depth = tree.children, depth + 1
