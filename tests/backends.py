@@ -24,6 +24,9 @@ from typing import Any, ClassVar, cast
 import pytest
 
 from sessiondb import BEGINNING, Store
+from sessiondb.engine.message_sums import MessageSums
+from sessiondb.engine.sqlite import engine
+from sessiondb.engine.sqlite.dialect import DIALECT
 
 #: What `Store.open` is given: the path of a file, or a URL.
 Place = str | Path
@@ -70,6 +73,8 @@ class Backend(ABC):
     is_file: ClassVar[bool]
     #: Whether search, sums and the feed follow what another program writes.
     has_triggers: ClassVar[bool]
+    #: Whether a shell has views.
+    has_views: ClassVar[bool]
     #: Whether new parts wait to be indexed until the writer is idle.
     parts_wait: ClassVar[bool]
 
@@ -186,6 +191,10 @@ class Backend(ABC):
         """Assert that the search index has what the rows say."""
 
     @abstractmethod
+    def without_sums(self) -> AbstractContextManager[None]:
+        """Let the engine answer as one that keeps no sums of usage."""
+
+    @abstractmethod
     def unreported(self, where: Any, cursor: str) -> int:
         """Return how many changes the feed has after *cursor*."""
 
@@ -215,6 +224,7 @@ class SQLite(Backend):
     name = "sqlite"
     is_file = True
     has_triggers = True
+    has_views = True
     parts_wait = True
 
     def __init__(self, folder: Path) -> None:
@@ -330,6 +340,12 @@ class SQLite(Backend):
                 connection.execute(
                     f"INSERT INTO {table} ({table}, rank) VALUES ('integrity-check', 1)"
                 )
+
+    @contextmanager
+    def without_sums(self) -> Generator[None]:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(engine.SQLite, "usage", MessageSums(DIALECT))
+            yield
 
     def unreported(self, where: Any, cursor: str) -> int:
         # SQLite's cursors end with the number of the last change.

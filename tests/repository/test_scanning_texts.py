@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from backends import Backend
 from hand_clock import Clock
 
 from sessiondb import ALL, Store, assistant, text, tool, user
@@ -160,7 +161,8 @@ def test_a_star_without_a_text_is_refused(store: Store, query: str) -> None:
         store.search(query)
 
 
-def test_a_read_only_database_is_scanned(towns: Store) -> None:
+def test_a_read_only_database_is_scanned(backend: Backend, towns: Store) -> None:
+    place = backend.place_of(towns)
     towns.close()
-    with Store.open(towns.path, read_only=True) as store:
+    with Store.open(place, read_only=True) as store:
         assert titles(store.search("*illes*")) == ["t6", "t4", "t2", "t0"]

@@ -9,6 +9,7 @@ from typing import Any
 
 import processes
 import pytest
+from backends import Backend
 
 from sessiondb import AsyncStore, InvalidInputError, Store, assistant, user
 from sessiondb.formats import exporter, find
@@ -181,18 +182,18 @@ def test_a_log_keeps_the_scope_and_a_change_of_it(
     assert other.session(session.id).scope is None
 
 
-async def test_both_facades_and_every_process_see_a_scope(tmp_path: Path) -> None:
-    path = tmp_path / "sessions.db"
+async def test_both_facades_and_every_process_see_a_scope(backend: Backend) -> None:
+    place = backend.fresh()
     program = (
         "import sys; from sessiondb import Store, user\n"
         "with Store.open(sys.argv[1]) as store:\n"
         "    with store.effects() as fx:\n"
         "        fx.append(fx.open_session('thread-1', scope='theirs'), user('Hello'))\n"
     )
-    async with AsyncStore.open(path, durability="normal") as store:
+    async with AsyncStore.open(place, durability="normal") as store:
         session = await store.create_session(scope="ours")
         await store.append(session, user("Hello"))
-        assert processes.said(processes.run(program, path)) == ""
+        assert processes.said(processes.run(program, place)) == ""
         assert [s.id for s in await store.sessions(scope="ours")] == [session.id]
         (theirs,) = await store.sessions(scope="theirs", reverse=True)
         assert theirs.source_id == "thread-1"

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, suppress
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
+from backends import Backend
 from hand_clock import Clock
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -58,10 +58,9 @@ def all_pages(store: Store, query: str, **how: Any) -> list[Hit]:
 
 
 @pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+def shared(backend: Backend) -> Iterator[Store]:
     """A store for many examples, each of which removes its sessions."""
-    where = tmp_path_factory.mktemp("shared") / "sessions.db"
-    with Store.open(where, durability="normal") as store:
+    with Store.open(backend.fresh(), durability="normal") as store:
         yield store
 
 
@@ -74,12 +73,14 @@ SAID = {
 
 
 @pytest.fixture(scope="module")
-def various(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
-    where = tmp_path_factory.mktemp("various") / "sessions.db"
-    with Store.open(where, durability="normal") as store:
+def various(
+    backend: Backend, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Store]:
+    folder = tmp_path_factory.mktemp("various")
+    with Store.open(backend.fresh(), durability="normal") as store:
         for title, said in SAID.items():
             talk(store, title, said)
-            store.add_prompt(said, directory=str(where.parent))
+            store.add_prompt(said, directory=str(folder))
         yield store
 
 
@@ -319,9 +320,8 @@ def test_pages_of_literal_matches_leave_no_gap_and_repeat_nothing(store: Store) 
 
 
 @pytest.fixture(scope="module")
-def searched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
-    where: Path = tmp_path_factory.mktemp("search") / "sessions.db"
-    with Store.open(where, durability="normal") as store:
+def searched(backend: Backend) -> Iterator[Store]:
+    with Store.open(backend.fresh(), durability="normal") as store:
         talk(store, "title", "some text", assistant(tool("t", {"a": "b"}, output="c")))
         yield store
 
@@ -601,7 +601,9 @@ def test_renaming_and_changing_is_followed(store: Store) -> None:
     assert titles(store.search("x")) == []
 
 
-def test_the_index_can_be_checked_and_rebuilt_at_any_time(store: Store) -> None:
+def test_the_index_can_be_checked_and_rebuilt_at_any_time(
+    store: Store, backend: Backend
+) -> None:
     one = talk(
         store, "one", "word", assistant(tool("b", {"c": "large " * 400}, output="out"))
     )
@@ -609,16 +611,9 @@ def test_the_index_can_be_checked_and_rebuilt_at_any_time(store: Store) -> None:
     store.append(fork, assistant("half"), open=True)
     store.add_prompt("a prompt", session=one)
     store.delete(talk(store, "two", "word"))
-    with closing(sqlite3.connect(store.path, isolation_level=None)) as connection:
-        for table in ("part_search", "session_search", "prompt_search"):
-            for command in (
-                "('integrity-check', 1)",
-                "('rebuild', 0)",
-                "('integrity-check', 1)",
-            ):
-                connection.execute(
-                    f"INSERT INTO {table} ({table}, rank) VALUES {command}"
-                )
+    backend.assert_searchable(store)
+    backend.rebuild_search(store)
+    backend.assert_searchable(store)
     assert titles(store.search("word")) == ["one"]
     assert titles(store.search("large")) == ["one"]
     assert check(store) == []

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-import sqlite3
 import unicodedata
 from collections.abc import Iterator
-from contextlib import closing
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import pytest
+from backends import Backend
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -92,21 +91,21 @@ def typed(tree: Any) -> str:
     return f"({(' OR ' if operator == 'OR' else ' ').join([first, *others])})"
 
 
-def parts_of(store: Store) -> list[Said]:
+def parts_of(backend: Backend, store: Store) -> list[Said]:
     """Return all that is to be found, read without any index."""
-    with closing(sqlite3.connect(store.path)) as connection:
-        rows = connection.execute(
-            "SELECT p.session_id, p.seq, p.type = 'tool', p.text, p.input "
-            "FROM part AS p JOIN session AS s ON s.id = p.session_id "
-            "WHERE s.time_deleted IS NULL AND p.inherited = 0"
-        ).fetchall()
+    rows = backend.rows(
+        store,
+        "SELECT p.session_id, p.seq, p.type, p.text, p.input "
+        "FROM part AS p JOIN session AS s ON s.id = p.session_id "
+        "WHERE s.time_deleted IS NULL AND p.inherited = 0",
+    )
     said = []
-    for session, seq, is_call, text_, arguments in rows:
+    for session, seq, kind, text_, arguments in rows:
         # The arguments are indexed as JSON, whose escapes are no letters.
         spaced = re.sub(r"\\(?:u....|.)", lambda found: {"\\n": " ", "\\\\": "\\ "}.get(
             found[0], found[0]), arguments or "")  # fmt: skip
         texts = [text_ or "", spaced]
-        said.append(Said(session, seq, bool(is_call), texts))
+        said.append(Said(session, seq, kind == "tool", texts))
     return said
 
 
@@ -133,13 +132,12 @@ def message_of(pieces: list[tuple[str, str]]) -> MessageDraft:
 
 
 @pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
-    where = tmp_path_factory.mktemp("by-hand") / "sessions.db"
+def shared(backend: Backend) -> Iterator[Store]:
     # Two hundred bytes for a page of a scan, so that there are many.
     pages = pytest.MonkeyPatch()
     pages.setattr(scanning, "SCANNED_BYTES", 200)
     pages.setattr(scanning, "PARTS_AT_ONCE", 3)
-    with Store.open(where, durability="normal") as store:
+    with Store.open(backend.fresh(), durability="normal") as store:
         yield store
     pages.undo()
 
@@ -182,7 +180,14 @@ _MESSAGE = st.lists(
     steps=[], order="rank", limit=2,
 )  # fmt: skip
 def test_every_query_finds_the_messages_that_it_holds_of_by_hand(
-    *, tree: Any, sessions: Any, steps: list[str], order: str, limit: int, shared: Store
+    *,
+    tree: Any,
+    sessions: Any,
+    steps: list[str],
+    order: str,
+    limit: int,
+    shared: Store,
+    backend: Backend,
 ) -> None:
     made = []
     for messages in sessions:
@@ -200,7 +205,7 @@ def test_every_query_finds_the_messages_that_it_holds_of_by_hand(
         elif len(made) > 1:
             shared.delete(made.pop(0), keep_forks=True)
 
-    parts = parts_of(shared)
+    parts = parts_of(backend, shared)
     messages_of: dict[tuple[str, int], list[Said]] = {}
     for part in parts:
         messages_of.setdefault((part.session, part.seq), []).append(part)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import processes
 import pytest
+from backends import Backend
 from foreign_sessions import said, session_of, take_in
 
 from sessiondb import (
@@ -136,21 +135,6 @@ def test_slugs_are_unique_among_sessions_without_a_project(store: Store) -> None
     assert len(set(slugs)) == len(slugs) == 400
 
 
-def test_views_show_it_to_a_shell(store: Store, server: str) -> None:
-    with closing(sqlite3.connect(store.path)) as shell:
-        assert shell.execute(
-            "SELECT id, directory, project FROM session_list"
-        ).fetchall() == [(server, None, None)]
-        assert shell.execute("SELECT file, directory FROM tool_call JOIN changed_file "
-                             "USING (part_id)").fetchall() == [("a.py", None)]  # fmt: skip
-        # Its hours follow a project that is set by a shell.
-        shell.execute("INSERT INTO project (id, worktree, time_created, time_updated) "
-                      "VALUES ('p', '/p', 1, 1)")  # fmt: skip
-        shell.execute("UPDATE session SET project_id = 'p', directory = '/p'")
-        shell.commit()
-    assert [row.key for row in store.usage(by="project")] == [{"project": "/p"}]
-
-
 def test_a_source_that_states_no_directory_has_none(store: Store) -> None:
     (taken,) = take_in(store, session_of("s", said("a"), directory=""))
     assert place_of(store.session(taken.id)) == NOWHERE
@@ -194,15 +178,19 @@ def test_every_exporter_writes_it(
 
 
 def test_a_log_and_a_database_carry_it(
-    store: Store, server: str, opened: Callable[[str], Store], tmp_path: Path
+    store: Store,
+    backend: Backend,
+    server: str,
+    opened: Callable[[str], Store],
+    tmp_path: Path,
 ) -> None:
     jsonl = exporter("jsonl")
     (document,) = jsonl.write([store.export(server, **jsonl.read)])
     log = tmp_path / "log.jsonl"
     log.write_bytes(b"".join(document.encoded()))
     assert b'"directory":null' in log.read_bytes()
-    for place in (log, store.path):
-        other = opened(f"other {Path(place).suffix}")
+    for number, place in enumerate((log, backend.place_of(store))):
+        other = opened(f"other {number}")
         for found in find(place):
             assert [getattr(r, "outcome", r) for r in other.ingest(found.read())] == [
                 "imported"
@@ -212,8 +200,10 @@ def test_a_log_and_a_database_carry_it(
         assert other.messages(server) == store.messages(server)
 
 
-async def test_an_async_store_and_another_process_agree(tmp_path: Path) -> None:
-    path = tmp_path / "sessions.db"
+async def test_an_async_store_and_another_process_agree(
+    backend: Backend, tmp_path: Path
+) -> None:
+    place = backend.fresh()
     program = (
         "import sys; from sessiondb import Store\n"
         "with Store.open(sys.argv[1]) as store:\n"
@@ -221,9 +211,9 @@ async def test_an_async_store_and_another_process_agree(tmp_path: Path) -> None:
         "    print(session.directory, session.project_id)\n"
         "    store.set_directory(session.id, sys.argv[2])\n"
     )
-    async with AsyncStore.open(path, durability="normal") as store:
+    async with AsyncStore.open(place, durability="normal") as store:
         session = await store.create_session(directory=None)
-        ran = processes.run(program, path, tmp_path)
+        ran = processes.run(program, place, tmp_path)
         assert processes.said(ran) == "None None"
         assert (await store.session(session)).directory == str(tmp_path)
         await store.set_directory(session, None)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Generator
-from pathlib import Path
 from typing import Any
 
 import pytest
+from backends import Backend, Place
 from peers import Connection, other
 
 from sessiondb import (
@@ -29,8 +29,8 @@ def both(reads: Any) -> Generator[Any, Any, Any]:
     return one and one.value, other and other.value
 
 
-def write_pairs(pipe: Connection, path: Path) -> None:
-    with Store.open(path, durability="normal") as store:
+def write_pairs(pipe: Connection, place: Place) -> None:
+    with Store.open(place, durability="normal") as store:
         for number in range(200):
             with store.effects() as fx:
                 fx.set_value("pair", "one", number)
@@ -40,10 +40,10 @@ def write_pairs(pipe: Connection, path: Path) -> None:
 
 
 def test_reads_of_a_snapshot_agree_while_another_process_writes(
-    tmp_path: Path,
+    backend: Backend,
 ) -> None:
-    path = tmp_path / "s.db"
-    with Store.open(path) as store, other(write_pairs, path) as writer:
+    place = backend.fresh()
+    with Store.open(place) as store, other(write_pairs, place) as writer:
         writer.hear()
         one = 0
         while one < 199:
@@ -53,13 +53,13 @@ def test_reads_of_a_snapshot_agree_while_another_process_writes(
 
 
 async def test_a_later_read_depends_on_what_an_earlier_one_found(
-    tmp_path: Path,
+    backend: Backend,
 ) -> None:
     def last_message(reads: Any) -> Generator[Any, Any, Any]:
         page = yield from reads.sessions()
         return (yield from reads.messages(page.items[0], last=1))
 
-    async with AsyncStore.open(tmp_path / "s.db") as store:
+    async with AsyncStore.open(backend.fresh()) as store:
         session = await store.create_session()
         await store.append(session, user("Hello"))
         (message,) = await store.snapshot(last_message)
@@ -68,8 +68,8 @@ async def test_a_later_read_depends_on_what_an_earlier_one_found(
         assert called.snapshot(last_message) == [message]
 
 
-def test_reads_of_a_unit_see_what_its_writes_replace(tmp_path: Path) -> None:
-    with Store.open(tmp_path / "s.db") as store:
+def test_reads_of_a_unit_see_what_its_writes_replace(backend: Backend) -> None:
+    with Store.open(backend.fresh()) as store:
         for number in range(3):
             with store.effects() as fx:
                 found = fx.snapshot(both)
@@ -80,8 +80,8 @@ def test_reads_of_a_unit_see_what_its_writes_replace(tmp_path: Path) -> None:
             assert found.value == again.value == (before, before)
 
 
-def exchange(pipe: Connection, path: Path, name: str) -> None:
-    with Store.open(path, durability="normal") as store:
+def exchange(pipe: Connection, place: Place, name: str) -> None:
+    with Store.open(place, durability="normal") as store:
         seen = []
         for number in range(50):
             with store.effects() as fx:
@@ -91,23 +91,22 @@ def exchange(pipe: Connection, path: Path, name: str) -> None:
         pipe.send(seen)
 
 
-def test_what_processes_exchange_is_found_by_one_of_them_each(tmp_path: Path) -> None:
-    path = tmp_path / "s.db"
-    Store.open(path).close()
+def test_what_processes_exchange_is_found_by_one_of_them_each(backend: Backend) -> None:
+    place = backend.fresh()
     with (
-        other(exchange, path, "a") as one,
-        other(exchange, path, "b") as two,
-        other(exchange, path, "c") as three,
+        other(exchange, place, "a") as one,
+        other(exchange, place, "b") as two,
+        other(exchange, place, "c") as three,
     ):
         seen = [*one.hear(), *two.hear(), *three.hear()]
-    with Store.open(path) as store:
+    with Store.open(place) as store:
         seen.append(store.snapshot(both)[0])
         assert check(store) == []
     written = [f"{name}{number}" for name in "abc" for number in range(50)]
     assert sorted(filter(None, seen)) == sorted(written)
 
 
-def test_units_of_one_commit_see_those_before_them(tmp_path: Path) -> None:
+def test_units_of_one_commit_see_those_before_them(backend: Backend) -> None:
     async def exchange_many(store: AsyncStore) -> list[Any]:
         async def one(number: int) -> Any:
             async with store.effects() as fx:
@@ -117,7 +116,7 @@ def test_units_of_one_commit_see_those_before_them(tmp_path: Path) -> None:
 
         return await asyncio.gather(*map(one, range(20)))
 
-    with Store.open(tmp_path / "s.db") as store:
+    with Store.open(backend.fresh()) as store:
         seen = asyncio.run(exchange_many(AsyncStore.sharing(store)))
         last = store.value("pair", "one")
         assert last is not None
@@ -126,8 +125,8 @@ def test_units_of_one_commit_see_those_before_them(tmp_path: Path) -> None:
         ]
 
 
-def test_reads_come_before_the_writes_of_a_unit(tmp_path: Path) -> None:
-    with Store.open(tmp_path / "s.db") as store:
+def test_reads_come_before_the_writes_of_a_unit(backend: Backend) -> None:
+    with Store.open(backend.fresh()) as store:
         writes_first = pytest.raises(InvalidInputError, match="before its writes")
         with writes_first, store.effects() as fx:
             fx.set_value("a", "k", 1)
@@ -138,7 +137,7 @@ def test_reads_come_before_the_writes_of_a_unit(tmp_path: Path) -> None:
 
 
 def test_an_error_in_the_reads_is_raised_and_nothing_is_written(
-    tmp_path: Path,
+    backend: Backend,
 ) -> None:
     def missing(reads: Any) -> Generator[Any, Any, Any]:
         return (yield from reads.messages("ses_nothing"))
@@ -147,7 +146,7 @@ def test_an_error_in_the_reads_is_raised_and_nothing_is_written(
         yield from both(reads)
         raise ZeroDivisionError
 
-    with Store.open(tmp_path / "s.db") as store:
+    with Store.open(backend.fresh()) as store:
 
         def writing(reads: Any) -> Generator[Any, Any, Any]:
             store.set_value("a", "k", 1)
@@ -170,9 +169,9 @@ def test_an_error_in_the_reads_is_raised_and_nothing_is_written(
             store.snapshot(7)  # type: ignore[arg-type]
 
 
-def test_a_neighbour_that_fails_leaves_the_result_right(tmp_path: Path) -> None:
+def test_a_neighbour_that_fails_leaves_the_result_right(backend: Backend) -> None:
     """Units of one commit: the batch is repeated without the one that fails."""
-    with Store.open(tmp_path / "s.db") as store:
+    with Store.open(backend.fresh()) as store:
         awaited = AsyncStore.sharing(store)
         threads = set()
 

@@ -7,6 +7,7 @@ from itertools import permutations
 from pathlib import Path
 
 import pytest
+from backends import Backend
 from foreign_sessions import said, session_of, take_in
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -46,11 +47,11 @@ def older(
 
 @pytest.mark.parametrize("times", [1, 2])
 def test_a_message_that_one_store_lost_is_counted_once_in_any_order(
-    store: Store, tmp_path: Path, times: int
+    store: Store, backend: Backend, times: int
 ) -> None:
     both = [newer(6.0, 1.0, 2.0), older(1.0, 2.0, 2.5)]
-    for number, order in enumerate(permutations(both)):
-        with Store.open(tmp_path / f"{number}.db") as here:
+    for order in permutations(both):
+        with Store.open(backend.fresh()) as here:
             for item in order * times:
                 take_in(here, item)
                 assert spent(here) <= 6.0
@@ -78,7 +79,7 @@ def test_messages_that_state_more_than_the_total_leave_nothing_to_add(
 )
 @settings(max_examples=15, deadline=None)
 def test_no_order_of_stores_changes_what_a_session_cost(
-    tmp_path_factory: pytest.TempPathFactory,
+    backend: Backend,
     kept: list[int],
     lost: list[int],
     beside: int,
@@ -86,7 +87,7 @@ def test_no_order_of_stores_changes_what_a_session_cost(
 ) -> None:
     new = newer(float(sum(kept) + sum(lost) + beside), *map(float, kept))
     old = older(*map(float, kept), *map(float, lost))
-    with Store.open(tmp_path_factory.mktemp("sums") / "here.db") as here:
+    with Store.open(backend.fresh()) as here:
         for is_new in [*order, True]:
             take_in(here, new if is_new else old)
         assert spent(here) == sum(kept) + sum(lost) + beside
@@ -94,19 +95,18 @@ def test_no_order_of_stores_changes_what_a_session_cost(
 
 @pytest.mark.slow
 def test_an_upgraded_store_of_opencode_and_the_one_before_it_count_once(
-    real_store: Callable[[str], Path], tmp_path: Path
+    real_store: Callable[[str], Path], backend: Backend
 ) -> None:
     stores = [
         real_store(name) / "data"
         for name in ("opencode-upgraded-2.0.15", "opencode-1.18.33")
     ]
-    with Store.open(tmp_path / "alone.db", durability="normal") as alone:
+    with Store.open(backend.fresh(), durability="normal") as alone:
         results = [*_read(alone, stores[0])]
         assert not [item for item in results if isinstance(item, Problem)]
         expected = spent(alone)
-    for number, order in enumerate(permutations(stores)):
-        path = tmp_path / f"{number}.db"
-        with Store.open(path, durability="normal") as here:
+    for order in permutations(stores):
+        with Store.open(backend.fresh(), durability="normal") as here:
             for folder in (*order, *order):
                 list(_read(here, folder))
             assert spent(here) == pytest.approx(expected)

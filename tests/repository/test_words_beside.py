@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
-from pathlib import Path
 
 import pytest
+from backends import Backend
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sessiondb import ALL, Store, assistant, text, tool, user
-from sessiondb.engine.default import ENGINE
-from sessiondb.engine.search_words import MARK
 from sessiondb.maintenance import check
 from sessiondb.model import Hit, MessageDraft, Page
 
@@ -41,9 +38,8 @@ def talk(store: Store, title: str, *messages: MessageDraft) -> str:
 
 
 @pytest.fixture(scope="module")
-def various(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
-    where = tmp_path_factory.mktemp("beside") / "sessions.db"
-    with Store.open(where, durability="normal") as store:
+def various(backend: Backend) -> Iterator[Store]:
+    with Store.open(backend.fresh(), durability="normal") as store:
         for title, said in SAID.items():
             talk(store, title, user(said))
             store.add_prompt(said)
@@ -135,32 +131,12 @@ def test_an_identifier_is_found_in_calls_results_and_large_texts(store: Store) -
     assert titles(store.search("field")) == []
 
 
-def test_hashes_and_encoded_bytes_are_no_identifiers(store: Store) -> None:
+def test_hashes_and_encoded_bytes_are_no_identifiers(
+    store: Store, backend: Backend
+) -> None:
     noise = "aGVsbG8gd29ybGQ1hIHRoaXMgaXMgYmFzZTY0Cg2fooBar " + "xY" * 40
     talk(store, "x", user(noise))
-    with closing(sqlite3.connect(store.path)) as connection:
-        (words,) = connection.execute("SELECT words FROM part").fetchone()
-    assert words is None
-
-
-def test_prose_has_no_words_beside_it_and_any_sqlite_rebuilds_the_index(
-    store: Store,
-) -> None:
-    talk(store, "prose", user("The quick fox, that's all. 3 times, 4th of May; NASA"))
-    talk(store, "names", user("oldString 字符集 🧵"))
-    with closing(sqlite3.connect(store.path, isolation_level=None)) as connection:
-        stored = "SELECT words IS NULL FROM part ORDER BY rid"
-        assert connection.execute(stored).fetchall() == [(1,), (0,)]
-        for command in ("'integrity-check', 1", "'rebuild', 0", "'integrity-check', 1"):
-            connection.execute(
-                f"INSERT INTO part_search (part_search, rank) VALUES ({command})"
-            )
-        connection.execute("UPDATE part SET words = NULL WHERE words IS NOT NULL")
-        connection.execute(
-            "INSERT INTO part_search (part_search, rank) VALUES ('integrity-check', 1)"
-        )
-    assert titles(store.search("字符集")) == []
-    assert titles(store.search("oldString")) == ["names"]
+    assert backend.rows(store, "SELECT words FROM part") == [(None,)]
 
 
 def test_a_session_is_found_by_the_id_of_its_program(store: Store) -> None:
@@ -177,9 +153,8 @@ def test_a_session_is_found_by_the_id_of_its_program(store: Store) -> None:
 
 
 @pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
-    where = tmp_path_factory.mktemp("shared") / "sessions.db"
-    with Store.open(where, durability="normal") as store:
+def shared(backend: Backend) -> Iterator[Store]:
+    with Store.open(backend.fresh(), durability="normal") as store:
         yield store
 
 
@@ -204,9 +179,7 @@ def test_a_piece_of_a_run_is_found_exactly_where_it_occurs(
     assert all(in_order)
 
 
-def test_words_beside_a_text_are_kept_when_a_message_grows(
-    store: Store, tmp_path: Path
-) -> None:
+def test_words_beside_a_text_are_kept_when_a_message_grows(store: Store) -> None:
     session = talk(store, "x", user("ask"))
     message = store.append(session, assistant("halfWay"), open=True)
     assert titles(store.search("way")) == []
@@ -226,39 +199,14 @@ def test_the_words_that_a_write_states_are_those_of_the_stored_texts(
     call = tool("bash", {"a key": command}, output=said, title=title or None)
     session = talk(various, "x", assistant(text(said), call))
     sql = "SELECT seq, idx, words, text, input, title FROM part WHERE session_id = ?"
-    with closing(sqlite3.connect(various.path)) as connection:
+    with closing(various._core.target.connect()) as connection:
         stored = connection.execute(sql, (session,)).fetchall()
+        connection.engine.begin_write(connection)
         connection.execute(
             "UPDATE part SET words = NULL WHERE session_id = ?", (session,)
         )
         parts = json.dumps([(session, seq, idx) for seq, idx, *_ in stored])
-        ENGINE.search.prepare(connection, parts)
+        connection.engine.search.prepare(connection, parts)
         assert connection.execute(sql, (session,)).fetchall() == stored
+        connection.execute("ROLLBACK")
     various.delete(session)
-
-
-@pytest.mark.parametrize("recursive", ["OFF", "ON"])
-def test_a_text_that_a_shell_changes_keeps_no_words_of_the_old_one(
-    store: Store, recursive: str
-) -> None:
-    first = talk(store, "in the index", user("oldString here"))
-    store._core.writer.idle()
-    second = talk(store, "waiting", user("oldString there"))
-    with closing(sqlite3.connect(store.path, isolation_level=None)) as connection:
-        connection.execute(f"PRAGMA recursive_triggers={recursive}")
-        connection.execute("UPDATE part SET text = 'newValue'")
-        connection.execute("UPDATE part SET title = 'a title'")
-        assert connection.execute("SELECT words FROM part").fetchall() == [(None,)] * 2
-        connection.execute(
-            "UPDATE part SET text = 'halfWay', words = ?", (MARK + "way",)
-        )
-        connection.execute(
-            "INSERT INTO part_search (part_search, rank) VALUES ('integrity-check', 1)"
-        )
-    assert titles(store.search("old")) == titles(store.search("newValue")) == []
-    assert titles(store.search("way")) == ["waiting", "in the index"]
-    assert check(store) == []
-    for session in (first, second):
-        store.delete(session)
-    store.reap()
-    assert check(store) == []

@@ -268,3 +268,22 @@ def test_the_search_index_can_be_queried_in_the_shell_once_the_writer_rests(
         )
     assert rows == [{"session_id": session, "seq": 1}]
     assert ask("SELECT * FROM part_search_waiting") == []
+
+
+def test_a_session_without_a_directory_is_shown_with_none(store: Store) -> None:
+    with store.effects() as fx:
+        session = fx.create_session(directory=None, title="Of a server")
+        call = tool("edit", {"path": "a.py"}, call_id="c", output="done")
+        fx.append(session, assistant("word", call), cost=1.0)
+    with closing(sqlite3.connect(store.path)) as shell:
+        assert shell.execute(
+            "SELECT id, directory, project FROM session_list"
+        ).fetchall() == [(session.id, None, None)]
+        assert shell.execute("SELECT file, directory FROM tool_call JOIN changed_file "
+                             "USING (part_id)").fetchall() == [("a.py", None)]  # fmt: skip
+        # Its hours follow a project that is set by a shell.
+        shell.execute("INSERT INTO project (id, worktree, time_created, time_updated) "
+                      "VALUES ('p', '/p', 1, 1)")  # fmt: skip
+        shell.execute("UPDATE session SET project_id = 'p', directory = '/p'")
+        shell.commit()
+    assert [row.key for row in store.usage(by="project")] == [{"project": "/p"}]

@@ -15,7 +15,6 @@ from sqlalchemy import text as sql
 from sessiondb import SessionHandle, Store, assistant, text, tool, user
 from sessiondb.engine.sqlite.session_sizes import bytes_of_row
 from sessiondb.maintenance import vacuum
-from sessiondb.repository.sessions import ALL
 
 pytestmark = pytest.mark.slow
 
@@ -92,22 +91,6 @@ def test_a_plan_estimates_the_bytes_that_a_removal_frees(
             assert 0.8 <= said / freed <= 1.2, (session, said, freed)
 
 
-def test_blobs_shared_by_forks_are_freed_with_the_last_of_them(tmp_path: Path) -> None:
-    with Store.open(tmp_path / "sizes.db", durability="normal") as store:
-        session = store.create_session()
-        blobs(store, session)
-        alone = store.plan_delete(session).bytes
-        fork = store.fork(session)
-        kept = store.plan_delete(session, keep_forks=True).bytes
-        assert kept < 0.5 * alone
-        assert store.freed_bytes([session, fork]) > alone
-        assert store.freed_bytes([]) == 0
-        page = store.sessions(project=ALL, order="size")
-        assert (
-            dict(zip((s.id for s in page), page.sizes, strict=True))[session.id] == kept
-        )
-
-
 @pytest.mark.parametrize("kind", [texts, blobs], ids=lambda kind: kind.__name__)
 def test_search_entries_taken_over_by_a_remaining_fork_are_not_freed(
     tmp_path: Path, kind: Callable[[Store, SessionHandle], None]
@@ -129,24 +112,6 @@ def test_search_entries_taken_over_by_a_remaining_fork_are_not_freed(
             freed,
         )  # pages of few rows
         assert together > said + freed
-
-
-def test_pages_by_size_follow_each_other(tmp_path: Path) -> None:
-    with Store.open(tmp_path / "sizes.db", durability="normal") as store:
-        for number in range(7):
-            session = store.create_session(title=str(number))
-            store.append(session, user("word " * (number % 3)))
-        everything = store.sessions(project=ALL, order="size")
-        found, sizes, cursor = [], [], None
-        while True:
-            page = store.sessions(project=ALL, order="size", limit=2, cursor=cursor)
-            found += page.items
-            sizes += page.sizes
-            if (cursor := page.next_cursor) is None:
-                break
-        assert (tuple(found), tuple(sizes)) == (everything.items, everything.sizes)
-        assert sizes == sorted(sizes, reverse=True)
-        assert len(store.sessions(project=ALL, order="size", title="absent")) == 0
 
 
 def test_a_new_column_and_a_new_index_weigh() -> None:
