@@ -32,9 +32,6 @@ from sessiondb.engine.sqlite.dialect import DIALECT
 Place = str | Path
 Parameter = None | int | float | str | bytes
 
-#: Environment variable with the engines, for runs that take no options.
-VARIABLE = "SESSIONDB_TEST_BACKENDS"
-
 #: Names what a row should not be: no row of it is in an intact database.
 COUNTERS = """
 SELECT 'messages', id FROM session WHERE message_count <>
@@ -396,25 +393,3 @@ class SQLite(Backend):
 
 def _bound(params: tuple[Any, ...]) -> Any:
     return params[0] if len(params) == 1 and isinstance(params[0], Mapping) else params
-
-
-#: The engines by the names that ``--backend`` takes.
-BACKENDS: dict[str, type[Backend]] = {backend.name: backend for backend in (SQLite,)}
-
-
-def chosen(config: pytest.Config) -> list[str]:
-    """Return the names that ``--backend`` or the environment gives."""
-    names = [name.strip() for name in config.getoption("--backend").split(",")]
-    unknown = sorted(set(names) - set(BACKENDS))
-    if unknown:
-        raise pytest.UsageError(
-            f"no backend {', '.join(unknown)}: there is {', '.join(BACKENDS)}"
-        )
-    return names
-
-
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Repeat a test of the contract on each engine; the folders of the contract import this."""
-    names = chosen(metafunc.config)
-    if "backend" in metafunc.fixturenames and names != [SQLite.name]:
-        metafunc.parametrize("backend", names, indirect=True, scope="session")

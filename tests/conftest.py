@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 import surroundings  # the first of ours: where bytecode and temporary files are
 from audit import audited  # noqa: F401  a fixture
-from backends import BACKENDS, VARIABLE, Backend, Place, SQLite
+from backends import Backend, Place, SQLite
+from engines import BACKENDS, VARIABLE
 from hypothesis import settings
 
 from sessiondb import Store

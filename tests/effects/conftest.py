@@ -2,5 +2,5 @@
 
 from __future__ import annotations
 
-from backends import pytest_generate_tests  # noqa: F401  a hook of this folder
+from engines import pytest_generate_tests  # noqa: F401  a hook of this folder
 from facades import contract, session  # noqa: F401  fixtures

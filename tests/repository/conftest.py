@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from backends import pytest_generate_tests  # noqa: F401  a hook of this folder
+from engines import pytest_generate_tests  # noqa: F401  a hook of this folder
 from hand_clock import Clock
 
 from sessiondb import clock
