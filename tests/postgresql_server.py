@@ -36,18 +36,18 @@ class Server:
     """A cluster that runs, used through its own client ``psql``."""
 
     def __init__(self, folder: Path, programs: Path) -> None:
-        self.folder, self.programs, self._user = folder, programs, _owner()
+        self.folder, self.programs, self.user = folder, programs, _owner()
 
     def _run(self, program: str, *arguments: str) -> None:
         subprocess.run(
             [str(self.programs / program), *arguments],
-            check=True, capture_output=True, user=self._user, cwd=self.folder, timeout=60,
+            check=True, capture_output=True, user=self.user, cwd=self.folder, timeout=60,
         )  # fmt: skip
 
     def start(self) -> None:
         """Make the cluster and start it; what it writes need not survive anything."""
-        if self._user is not None:
-            shutil.chown(self.folder, self._user)
+        if self.user is not None:
+            shutil.chown(self.folder, self.user)
         data = str(self.folder / "data")
         self._run("initdb", "-D", data, "-A", "trust", "-U", "sessiondb",
                   "-E", "UTF8", "--locale=C", "--no-sync")  # fmt: skip

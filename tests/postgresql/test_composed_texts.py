@@ -33,6 +33,7 @@ from sessiondb.engine.address import Address
 from sessiondb.engine.message_sums import MessageSums
 from sessiondb.engine.postgresql import dialect as postgresql
 from sessiondb.engine.postgresql.compiling import table_statement
+from sessiondb.engine.postgresql.ddl import names_of
 from sessiondb.engine.sql import Read, insert_new_text, insert_text, upsert_text
 from sessiondb.engine.sqlite import dialect as sqlite
 from sessiondb.engine.sqlite import search_query
@@ -391,8 +392,9 @@ def statements_of_adapters() -> Iterator[Text]:
 
 
 def inserts() -> Iterator[Text]:
-    """Yield every way to insert a row of each table of ours."""
-    for table, columns in TABLES.items():
+    """Yield every way to insert a row of each table that the server has."""
+    for table in names_of("TABLE") & TABLES.keys():
+        columns = TABLES[table]
         # The server keeps ``hidden`` by itself.
         names = tuple(name for name in columns if name not in ("rid", "hidden"))
         values = [None] * len(names)

@@ -112,9 +112,13 @@ def compile_with_constants(
 # -- tables ----------------------------------------------------------------------------
 
 
+#: Tables that only the sums of SQLite use.
+_OF_SQLITE = ("usage_model", "usage_hour", "usage_waiting")
+
+
 def table_statements() -> dict[str, str]:
     """Return the CREATE statements of all tables, then of their indexes, by name."""
-    tables = metadata.sorted_tables
+    tables = [it for it in metadata.sorted_tables if it.name not in _OF_SQLITE]
     statements = {table.name: table_statement(table) for table in tables}
     for table in tables:
         for index in sorted(table.indexes, key=lambda index: str(index.name)):

@@ -25,6 +25,8 @@ from sessiondb.engine.sql import ComposedStatement, Read
 _ROW, _ENTRY = 36, 20
 #: Bytes of a number.
 _NUMBER = 8
+#: Pages are not full: those of an index by a third, and long values are cut into rows.
+_FILL = 1.2
 _EXTENSIONS = PostgreSQLExtensionTables()
 _NAMED = f"IN {DIALECT.list_text('ids', str)}"
 _BLOB = f"{_ROW} + 2 * {_ENTRY} + pg_column_size(b.hash) * 2 + pg_column_size(b.data)"
@@ -96,14 +98,14 @@ class PostgreSQLSessionSizes:
         sums, _ = yield from _bytes_of_rows({})
         for session_id, size in (yield _OWN_BLOBS, {}):
             sums[session_id] += size
-        return dict(sums)
+        return {session_id: round(size * _FILL) for session_id, size in sums.items()}
 
     def freed(self, session_ids: Iterable[str]) -> Read[tuple[int, int]]:
         """Return the bytes that removing these together frees, and their parts."""
         ids = {"ids": json.dumps(list(session_ids))}
         sums, parts = yield from _bytes_of_rows(ids)
         blobs = sum(size for (size,) in (yield _FREED_BLOBS, ids))
-        return sum(sums.values()) + blobs, parts
+        return round((sum(sums.values()) + blobs) * _FILL), parts
 
 
 def _bytes_of_rows(ids: dict[str, str]) -> Read[tuple[dict[str, int], int]]:

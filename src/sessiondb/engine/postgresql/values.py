@@ -22,6 +22,7 @@ from psycopg.types.numeric import (
     Int2BinaryLoader,
     Int4BinaryLoader,
     Int8BinaryLoader,
+    Int8Dumper,
     IntLoader,
     NumericBinaryLoader,
     OidBinaryLoader,
@@ -105,6 +106,8 @@ class _JSONBBinaryLoader(TextBinaryLoader):
 def _adapters() -> AdaptersMap:
     adapters = AdaptersMap(types=_TYPES)
     adapters.register_dumper(type(None), NoneDumper)
+    # The driver writes a number of rows into the statement of a cursor.
+    adapters.register_dumper(int, Int8Dumper)
     adapters.register_dumper(int, _IntegerDumper)
     adapters.register_dumper(bool, _IntegerDumper)
     adapters.register_dumper(float, FloatBinaryDumper)
