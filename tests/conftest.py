@@ -102,10 +102,6 @@ def _databases_of_the_test(request: pytest.FixtureRequest) -> Iterator[None]:
         yield
         return
     backend: Backend = request.getfixturevalue("backend")
-    for needs in request.node.iter_markers("needs"):
-        fact, why = needs.args
-        if not getattr(backend, fact):
-            pytest.skip(why)
     places, failed = backend.places, request.session.testsfailed
     yield
     if request.session.testsfailed == failed:

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from backends import Backend, SQLite
 from postgresql_backend import PostgreSQL
@@ -32,4 +34,13 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Repeat a test of the contract on each engine; the folders of the contract import this."""
     names = chosen(metafunc.config)
     if "backend" in metafunc.fixturenames and names != [SQLite.name]:
-        metafunc.parametrize("backend", names, indirect=True, scope="session")
+        engines = [_parameter(metafunc, name) for name in names]
+        metafunc.parametrize("backend", engines, indirect=True, scope="session")
+
+
+def _parameter(metafunc: pytest.Metafunc, name: str) -> Any:
+    """Return an engine as a parameter: skipped if it lacks what the test needs."""
+    needs = [mark.args for mark in metafunc.definition.iter_markers("needs")]
+    missing = [why for fact, why in needs if not getattr(BACKENDS[name], fact)]
+    marks = [pytest.mark.skip(reason=f"{name}: {why}") for why in missing]
+    return pytest.param(name, marks=marks)

@@ -6,12 +6,10 @@ import gc
 import threading
 import time
 from collections.abc import Callable, Generator
-from pathlib import Path
 
 import pytest
 from backends import Backend, Place
 from lines import COMMIT_PATH, Interrupter
-from processes import run, said
 
 from sessiondb import Store, user
 from sessiondb.database.lifetime import close_collected
@@ -191,31 +189,3 @@ def test_many_unclosed_stores_on_one_file_never_stop_each_other(
         gc.set_threshold(*threshold)
     assert backend.rows(place, "SELECT count(*) FROM message") == [(180,)]
     assert can_write(backend, place)
-
-
-@pytest.mark.needs("is_file", "damages the file")
-def test_no_connection_is_left_to_the_collector(tmp_path: Path) -> None:
-    """Python 3.13 warns about those."""
-    code = """
-        import gc, sys, sqlite3
-        from pathlib import Path
-        from sessiondb import Store, SessionDBError, user
-        folder = Path(sys.argv[1])
-        store = Store.open(folder / "s.db")
-        store.append(store.create_session(), user("Hello"))
-        del store
-        other = Store.open(folder / "other.db")
-        other.close()
-        damaged = bytearray((folder / "other.db").read_bytes())
-        for at in range(4096, len(damaged)):
-            damaged[at] = 0xFF
-        (folder / "damaged.db").write_bytes(damaged)
-        try:
-            Store.open(folder / "damaged.db").sessions()
-        except SessionDBError:
-            pass
-        gc.collect()
-    """
-    done = run(code, tmp_path, flags=("-X", "dev", "-W", "error"))
-    assert said(done) == ""
-    assert done.stderr == ""

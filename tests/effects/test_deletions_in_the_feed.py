@@ -17,7 +17,6 @@ from sessiondb import BEGINNING, Change, SessionHandle, Store, user
 from sessiondb.model import SourceSession
 
 pytestmark = pytest.mark.slow
-WITHOUT_TRIGGERS = "no trigger records what a shell deletes"
 
 
 async def since(contract: Contract, cursor: str, count: int) -> list[Change]:
@@ -151,7 +150,7 @@ async def test_a_session_removed_and_imported_again_is_deleted_under_its_old_id(
     ]
 
 
-@pytest.mark.needs("has_triggers", WITHOUT_TRIGGERS)
+@pytest.mark.needs("has_triggers", "no trigger records what a shell deletes")
 @pytest.mark.parametrize("foreign_keys", [False, True])
 async def test_a_delete_in_the_shell_is_reported_with_its_cascaded_sessions(
     contract: Contract, session: SessionHandle, foreign_keys: bool
@@ -179,7 +178,6 @@ async def test_a_shell_that_removes_what_was_deleted_reports_nothing_again(
     assert [c.deleted for c in await since(contract, start, 1)] == [True]
 
 
-@pytest.mark.needs("has_triggers", WITHOUT_TRIGGERS)
 async def test_more_deletions_than_one_look_takes_in_are_all_reported(
     contract: Contract,
 ) -> None:
@@ -189,9 +187,12 @@ async def test_more_deletions_than_one_look_takes_in_are_all_reported(
         async with contract.store.effects() as fx:
             for session in batch:
                 fx.delete(session.id)
-    contract.execute(f"DELETE FROM session WHERE id = '{made[600].id}'")
+    gone = 600
+    if contract.backend.has_triggers:
+        contract.execute(f"DELETE FROM session WHERE id = '{made[gone].id}'")
+        gone += 1
     found = await since(contract, BEGINNING, 620)
-    assert {c.session_id for c in found if not c.deleted} == {s.id for s in made[601:]}
+    assert {c.session_id for c in found if not c.deleted} == {s.id for s in made[gone:]}
     assert [c.cursor for c in found] == sorted({c.cursor for c in found})
 
 
