@@ -37,17 +37,17 @@ SOURCE = "claude-agent-sdk"
 SESSION = "11111111-1111-4111-8111-111111111111"
 KEY: Any = {"project_key": "-home-dev-acme", "session_id": SESSION}
 SUBAGENT: Any = {**KEY, "subpath": "subagents/agent-1"}
-BACKENDS = ("asyncio", "trio")
+LOOPS = ("asyncio", "trio")
 
 
 class Called:
     """The methods of a session store, each in a new event loop of asyncio or trio."""
 
-    def __init__(self, store: Any, backend: str = "asyncio") -> None:
-        self.store, self.backend = store, backend
+    def __init__(self, store: Any, loop: str = "asyncio") -> None:
+        self.store, self.loop = store, loop
 
     def run(self, function: Callable[..., Awaitable[Any]], *args: Any) -> Any:
-        return anyio.run(function, *args, backend=self.backend)
+        return anyio.run(function, *args, backend=self.loop)
 
     def append(self, key: Any, *entries: Any) -> None:
         self.run(self.store.append, key, list(entries))
@@ -77,7 +77,7 @@ class Called:
         return [m.text for m in self.store.store.messages(session, **selected)]
 
 
-@pytest.fixture(params=BACKENDS)
+@pytest.fixture(params=LOOPS)
 def store(tmp_path: Path, request: Any) -> Iterator[Called]:
     with SessionDBSessionStore(tmp_path / "c.db", durability="normal") as opened:
         yield Called(opened, request.param)
@@ -123,8 +123,8 @@ def said(text: str) -> Any:
     return {"type": "text", "text": text}
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
-def test_the_contracts_of_the_sdk_hold(tmp_path: Path, backend: str) -> None:
+@pytest.mark.parametrize("loop", LOOPS)
+def test_the_contracts_of_the_sdk_hold(tmp_path: Path, loop: str) -> None:
     numbers = count()
     opened = []
 
@@ -133,7 +133,7 @@ def test_the_contracts_of_the_sdk_hold(tmp_path: Path, backend: str) -> None:
         opened.append(SessionDBSessionStore(path, durability="normal"))
         return opened[-1]
 
-    anyio.run(run_session_store_conformance, make, backend=backend)
+    anyio.run(run_session_store_conformance, make, backend=loop)
     assert len(opened) == 15
     for made in opened:
         assert check(made.store) == []
