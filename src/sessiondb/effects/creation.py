@@ -137,6 +137,7 @@ def living_session(tx: Transaction, source: str, source_id: str | None) -> str |
 
     A deleted one whose rows are still being removed gives the name up.
     """
+    tx.lock_name("session", source, source_id, "")
     row = tx.one(_NAMED, source=source, source_id=source_id)
     if row is None:
         return None

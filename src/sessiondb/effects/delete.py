@@ -80,11 +80,16 @@ class Delete:
 
         Raises `NotFoundError` and `ConflictError`.
         """
+        tx.lock(self.session_id)
         if tx.retried and not tx.exists(self.session_id):
             return
         if self.revisions is not None:
             self._check_revisions(tx, self.revisions)
-        self.remove(tx, *below(tx, self.session_id, self.keep_forks))
+        going, detached = below(tx, self.session_id, self.keep_forks)
+        # An import may have put sessions of other families below it.
+        if tx.lock(*going, *detached):
+            going, detached = below(tx, self.session_id, self.keep_forks)
+        self.remove(tx, going, detached)
 
     def remove(self, tx: Transaction, going: list[str], detached: list[str]) -> None:
         """Mark the sessions that are *going*, and detach others from them."""
@@ -107,6 +112,7 @@ class Delete:
 
     def _check_revisions(self, tx: Transaction, revisions: Mapping[str, int]) -> None:
         for sid in below(tx, self.session_id, self.keep_forks)[0]:
+            tx.lock(sid)
             row = tx.one(_REVISION, sid=sid)
             if row is not None and row != (revisions.get(sid),):
                 raise ConflictError(
@@ -204,6 +210,7 @@ class DeleteLogged:
             return
 
         below_it = tx.column(_CHILDREN, sid=self.session_id)
+        tx.lock(*below_it)
         Delete(self.session_id).remove(tx, [self.session_id], below_it)
         # The same deletion on every side, or each would report its own to the others.
         time, revision = self.version.time, self.version.revision
@@ -246,6 +253,8 @@ class Reap:
     def apply(self, tx: Transaction) -> None:
         """Apply it."""
         session_id = tx.value(_LEAF)
+        if session_id is not None:
+            tx.lock(session_id)
         self.more = session_id is not None or remove_expired(tx, REAP_ROWS, REAP_BYTES)
         self.next_expiry = next_expiry(tx)
         # One kind of rows at a time: the caller comes again, and other writers get in.

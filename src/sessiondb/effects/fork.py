@@ -117,9 +117,11 @@ class Fork:
         Raises `ConflictError`, `NotFoundError`, and `CorruptionError` for a path that
         is not complete.
         """
+        tx.lock(self.session_id, self.handle.id)
         if (self.own_id or tx.retried) and self._is_there(tx):
             return
 
+        tx.enter_family(self.handle.id, self.session_id)
         self._check_name(tx)
         # The copy is made by SQL: what this unit wrote has to be in the rows.
         tx.flush()

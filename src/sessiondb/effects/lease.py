@@ -40,7 +40,9 @@ class TakeLease:
 
     def apply(self, tx: Transaction) -> None:
         """Apply it; raises `LeaseHeldError` and `NotFoundError`."""
-        if not self.renew:
+        if self.renew:
+            tx.lock(self.session_id)
+        else:
             tx.peek(self.session_id)
 
         require_free(tx, self.session_id, self.holder)

@@ -101,7 +101,9 @@ _RECOUNT = Statement("effects.ownership.RECOUNT")
 
 def recount(tx: Transaction, session_ids: Iterable[str]) -> None:
     """Make the counters of sessions those of their messages."""
-    for session_id in session_ids:
+    names = list(session_ids)
+    tx.lock(*names)
+    for session_id in names:
         values = dict(zip(COUNTERS, tx.one(_TOTAL, sid=session_id), strict=True))
         tx.run(_RECOUNT, sid=session_id, **values)
         state = tx.states.get(session_id)
@@ -229,6 +231,11 @@ class Copies:
 
         return new
 
+    @property
+    def session_ids(self) -> set[str]:
+        """The sessions that have one of them."""
+        return {session_id for session_id, _ in self._found}
+
     def having(self, link: Link) -> list[Copy]:
         """Return the messages that have *link*; those of a place may be no copies."""
         return self._linked.get(link, [])
@@ -315,6 +322,9 @@ def assign_owner(tx: Transaction, rows: Collection[UsageClass]) -> set[str]:
     """
     touched: set[str] = set()
     copies = Copies(tx, rows)
+    # Those of other families may have changed until their writers let go.
+    while tx.lock(*copies.session_ids):
+        copies = Copies(tx, rows)
     settled: set[Copy] = set()
     # One by one: a row that is gone, or has another key now, joins nothing any more.
     for copy in chain.from_iterable(map(copies.having, _links_of(rows))):

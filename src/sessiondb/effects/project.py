@@ -58,6 +58,9 @@ def project_of(tx: Transaction, place: ProjectPlace) -> str:
     """Return the id of the project of *place*, making or adopting one where needed."""
     root = stored(place.root, tx.root)
     row = tx.one(_BY_DIRECTORY, directory=root)
+    # Another writer may be making it.
+    if row is None and tx.lock_name("project", root):
+        row = tx.one(_BY_DIRECTORY, directory=root)
     if row is not None:
         project_id = str(row[0])
         _refresh_project(tx, project_id, place)

@@ -89,6 +89,7 @@ class CreateSession:
         if (self.own_id or tx.retried) and self._is_there(tx):
             return
 
+        tx.enter_family(self.id, self.parent_id)
         root_id, parent_seq, scope = self.id, None, self.scope
         if self.parent_id is not None:
             parent = tx.session(self.parent_id)
@@ -142,6 +143,7 @@ class CreateSession:
         return parent.project_id, parent.directory
 
     def _is_there(self, tx: Transaction) -> bool:
+        tx.lock(self.id)
         row = tx.one(_EXISTING, sid=self.id)
         if row is None:
             return False
@@ -396,6 +398,7 @@ class AddPrompt:
 
         Raises `ConflictError` and `NotFoundError`.
         """
+        tx.lock_name("prompt", self.id)
         for (text,) in tx.run(_PROMPT_IS, pid=self.id).fetchall():
             if text != self.text:
                 raise ConflictError(f"prompt {self.id} exists with another text")

@@ -307,6 +307,23 @@ class Transaction:
         self.carryover.extensions.clear()
         self.carryover.extension_tables = None
 
+    # -- locks, of which an engine with one writer has none --------------------------
+
+    def lock(self, *session_ids: str) -> bool:
+        """Lock sessions that are read before they are written; see `lock_families`.
+
+        What loads the row of a session, such as `session`, does it.
+        """
+        return self.engine.lock_families(self.connection, session_ids)
+
+    def enter_family(self, session_id: str, parent_id: str | None) -> None:
+        """Lock the family of a session before its row is inserted."""
+        self.engine.enter_family(self.connection, session_id, parent_id)
+
+    def lock_name(self, *name: str | None) -> bool:
+        """Lock what is looked up by a *name* and made if it is missing."""
+        return self.engine.lock_name(self.connection, *name)
+
     def at(self, time: int | None) -> int:
         """Return the time that a caller states (Unix ms); None is now."""
         return self.now if time is None else time
@@ -357,6 +374,7 @@ class Transaction:
         return session_id in self.states or self._load_state(session_id) is not None
 
     def _load_state(self, session_id: str) -> Any:
+        self.lock(session_id)
         return self.one(_LOAD, sid=session_id, now=self.now)
 
     def used(self, state: SessionState, time: int | None = None) -> None:

@@ -129,6 +129,7 @@ class SetValue:
 
     def apply(self, tx: Transaction) -> None:
         """Apply it; a retried unit may find it done. Raises `ConflictError`."""
+        tx.lock_name("value", *self.address)
         # Nothing is read for a write that depends on nothing.
         if tx.retried or self.expect_revision is not None:
             current = _current(tx, self.address)
@@ -161,6 +162,7 @@ class UpdateValue:
 
         Raises `CodecError`, and `CallerError` for what the function raises.
         """
+        tx.lock_name("value", *self.address)
         current = _current(tx, self.address)
         if current is None:
             present, ttl = None, None
@@ -186,6 +188,7 @@ class DeleteValue:
 
     def apply(self, tx: Transaction) -> None:
         """Apply it; raises `ConflictError`."""
+        tx.lock_name("value", *self.address)
         if self.expect_revision is not None:
             current = _current(tx, self.address)
             if tx.retried and current is None:
@@ -218,6 +221,7 @@ class DeleteValues:
 
 def _note_removed(tx: Transaction, revision: int) -> None:
     """Record the revision of a value that goes, after which new values continue."""
+    tx.lock_name("value_revision")
     if revision > (tx.value(_REMOVED) or 0):
         meta = ("value_revision", str(revision))
         tx.connection.execute(upsert_text("meta", ("key", "value")), meta)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import (
     Callable,
+    Collection,
     Generator,
     Hashable,
     Iterable,
@@ -429,6 +430,31 @@ class Engine(Protocol):
         another one, and waits for it as long as *connection* does by itself, and up to
         *busy_timeout* seconds more; one with locks of its own for each family waits as
         long for those. Raises an `Error` that translates to `BusyError`.
+        """
+
+    def lock_families(
+        self, connection: Connection, session_ids: Collection[str]
+    ) -> bool:
+        """Let no other transaction write to sessions and their families any more.
+
+        Called before their rows are read, if this transaction writes them; a session
+        that does not exist is passed over. True if a lock is new: what was read before
+        may be out of date. False for an engine whose `begin_write` has locked all.
+        """
+
+    def enter_family(
+        self, connection: Connection, session_id: str, parent_id: str | None
+    ) -> None:
+        """Lock the family of a session whose row is inserted next.
+
+        It is that of its parent, or without one a new one.
+        """
+
+    def lock_name(self, connection: Connection, *name: str | None) -> bool:
+        """Let no other transaction lock the same *name* until this one ends.
+
+        For a row that is made if it is not there, and for one that is not of a session.
+        The result is that of `lock_families`.
         """
 
     def set_durability(self, connection: Connection, level: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -68,6 +68,25 @@ class SQLite:
 
     def must_repeat(self, error: Exception) -> bool:  # noqa: ARG002
         """Return False: a transaction that writes has the lock from its beginning."""
+        return False
+
+    # The write lock, which `begin_write` takes, is that of all sessions and names.
+
+    def lock_families(
+        self,
+        connection: Connection,  # noqa: ARG002
+        session_ids: Collection[str],  # noqa: ARG002
+    ) -> bool:
+        """Return False: they are locked."""
+        return False
+
+    def enter_family(
+        self, connection: Connection, session_id: str, parent_id: str | None
+    ) -> None:
+        """Do nothing: it is locked."""
+
+    def lock_name(self, connection: Connection, *name: str | None) -> bool:  # noqa: ARG002
+        """Return False: it is locked."""
         return False
 
     def set_durability(self, connection: Connection, level: str) -> None:

@@ -38,6 +38,7 @@ class MergeValues:
     def apply(self, tx: Transaction) -> None:
         """Apply it."""
         for item in self.values:
+            tx.lock_name("value", item.namespace, item.key)
             stated = {name: getattr(item, name) for name in STATED}
             tx.run(_MERGE, namespace=item.namespace, key=item.key, now=tx.now, **stated)
 

@@ -166,10 +166,10 @@ class LinkFamilies:
             if run.policy.states_family and not run.created:
                 moved |= _leave_parent(tx, run, opened)
 
-        # One parent for each child, the first that is found.
-        first_parents: dict[str, Waiting] = {}
-        for waiting in self._waiting_sessions(tx, opened):
-            first_parents.setdefault(waiting.child, waiting)
+        first_parents = self._first_parents(tx, opened)
+        parents = {waiting.parent for waiting in first_parents.values()}
+        if tx.lock(*first_parents, *parents):
+            first_parents = self._first_parents(tx, opened)
 
         followed: list[tuple[str, str]] = []
         for waiting in first_parents.values():
@@ -193,6 +193,15 @@ class LinkFamilies:
 
         _read_again(tx, followed)
         _settle_owners(tx, moved)
+
+    def _first_parents(
+        self, tx: Transaction, opened: dict[str, Run]
+    ) -> dict[str, Waiting]:
+        """Return one parent for each child that waits, the first that is found."""
+        first_parents: dict[str, Waiting] = {}
+        for waiting in self._waiting_sessions(tx, opened):
+            first_parents.setdefault(waiting.child, waiting)
+        return first_parents
 
     def _waiting_sessions(
         self, tx: Transaction, opened: dict[str, Run]
@@ -268,6 +277,7 @@ def _leave_parent(tx: Transaction, run: Run, opened: Mapping[str, Run]) -> set[s
     if named_parent is None:
         return set()
     moved: set[str] = set()
+    tx.lock(named_parent)
     other = opened.get(named_parent)
     names_each_other = (
         other is not None and other.checked.item.parent_source_id == item.source_id

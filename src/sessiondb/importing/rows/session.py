@@ -50,6 +50,8 @@ class OpenImport:
         run = self.run
         tx.insert_blobs(run.checked.blobs)
 
+        tx.lock_name("session", *run.name.values())
+        tx.lock(run.session_id)
         session_id = run.policy.find(tx, run)
         # Again in a transaction that is tried again.
         run.created = run.fresh = session_id is None
@@ -57,6 +59,7 @@ class OpenImport:
             self._make_session(tx)
         else:
             run.session_id = session_id
+            tx.lock(session_id)
             run.policy.update_row(tx, run)
             if self.place is not None:
                 self._follow_directory(tx, self.place)
@@ -79,6 +82,7 @@ class OpenImport:
             "time_importing": tx.now,
             **run.policy.new_row(tx, run, project_id),
         }
+        tx.enter_family(row["id"], row["parent_id"])
         # A column that no source states has the default of its table.
         columns = tuple(name for name in SESSION if name in row)
         tx.insert("session", columns, tuple(row[name] for name in columns))
