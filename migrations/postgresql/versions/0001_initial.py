@@ -402,8 +402,6 @@ STATEMENTS = (
     """CREATE INDEX ix_part_result ON part (session_id, call_id) WHERE type = 'tool-result' AND (text IS NOT NULL OR text_blob IS NOT NULL)""",
     """CREATE INDEX ix_part_text_blob ON part (text_blob) WHERE text_blob IS NOT NULL""",
     """CREATE INDEX ix_part_unsettled ON part (session_id) WHERE status IN ('pending', 'running')""",
-    """CREATE TABLE family (family BIGINT NOT NULL, change BIGINT NOT NULL, CONSTRAINT pk_family PRIMARY KEY (family))""",
-    """ALTER TABLE session ADD COLUMN family BIGINT""",
     """CREATE VIEW session_list AS
 SELECT s.id, s.slug, s.title, s.source, s.agent, s.model_id, s.directory,
        j.worktree AS project, s.relation, s.parent_id, s.message_count, s.cost,

@@ -104,6 +104,8 @@ class PostgreSQLConnection:
         self.revision: str | None = None
         #: How many of these were begun.
         self.writes = 0
+        #: What the transaction locked: see `locks`.
+        self.locked: set[str] = set()
         self._pid = os.getpid()
         self._is_closed = False
 
@@ -175,6 +177,7 @@ class PostgreSQLConnection:
         `errors.UndefinedTable` for a database that is not ours.
         """
         self._check_open()
+        self.locked.clear()
         settings = [lock_timeout(busy_timeout)]
         if self.durability == "normal":
             settings.append("SET LOCAL synchronous_commit = off")
@@ -199,6 +202,9 @@ class PostgreSQLConnection:
         elif command == BEGIN_READ:
             self._send(sql, lock_timeout(self.busy_timeout))
         else:
+            if command.startswith("ROLLBACK"):
+                # Those that it took since the savepoint are gone with it.
+                self.locked.clear()
             self._send(sql)
 
     def _send(self, *statements: str) -> Sequence[PGresult]:

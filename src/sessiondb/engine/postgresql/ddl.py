@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-from sessiondb.engine.postgresql import families, views
+from sessiondb.engine.postgresql import views
 from sessiondb.engine.shipped import read_texts
 from sessiondb.schema.version import MIN_READER, MIN_WRITER
 
@@ -35,7 +35,6 @@ def statements() -> tuple[str, ...]:
     return (
         _ALEMBIC,
         *read_texts(TABLES.read_text(encoding="utf-8")).values(),
-        *families.TABLES,
         *views.VIEWS,
         _MARKS,
     )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Collection
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from sessiondb.engine.postgresql.blobs import insert_blobs
 from sessiondb.engine.postgresql.connection import BEGIN_READ, PostgreSQLConnection
 from sessiondb.engine.postgresql.dialect import DIALECT
 from sessiondb.engine.postgresql.extension_tables import PostgreSQLExtensionTables
+from sessiondb.engine.postgresql.locks import lock_keys
 
 if TYPE_CHECKING:
     import sqlalchemy
@@ -76,9 +78,23 @@ class PostgreSQL:
         return usable
 
     def begin_write(self, connection: Any, busy_timeout: float = 0.0) -> int:
-        """Begin a transaction; its locks are those of the families that it changes."""
+        """Begin a transaction, which takes its locks one by one: see `locks`."""
         now: int = connection.begin_write(connection.busy_timeout + busy_timeout)
         return now
+
+    def lock_families(self, connection: Any, session_ids: Collection[str]) -> bool:
+        """Lock sessions: see `locks`."""
+        return lock_keys(connection, session_ids)
+
+    def enter_family(
+        self, connection: Any, session_id: str, parent_id: str | None
+    ) -> None:
+        """Lock a session that is inserted next, and its parent."""
+        lock_keys(connection, filter(None, (session_id, parent_id)))
+
+    def lock_name(self, connection: Any, *name: str | None) -> bool:
+        """Lock a name."""
+        return lock_keys(connection, [json.dumps(name)])
 
     def set_durability(self, connection: Any, level: str) -> None:
         """Have transactions wait for the disk (``full``), or not (``normal``)."""

@@ -66,7 +66,12 @@ _BY_STATE: dict[str, tuple[type[SessionDBError], str | None]] = {
     "XX002": (CorruptionError, "an index of the database is damaged"),
 }
 #: States of a transaction that the server gave up for one of another session.
-_REPEATED = ("40001", "40P01")
+_GIVEN_UP = ("40001", "40P01")
+#: Those of a key that another session took, and of a row that it removed, since this
+#: one looked: run again, the unit sees it.
+_TAKEN, _REMOVED = "23505", "23503"
+#: How the names of their tables begin; `schema.extensions` loads SQLAlchemy.
+_OF_PROGRAMS = "ext_"
 
 
 class ConnectionClosedError(psycopg.InterfaceError):
@@ -85,7 +90,14 @@ def is_gone(error: Exception) -> bool:
 
 def must_repeat(error: Exception) -> bool:
     """Return whether a transaction that ended with *error* is to be run again."""
-    return isinstance(error, psycopg.Error) and error.sqlstate in _REPEATED
+    if not isinstance(error, psycopg.Error) or error.sqlstate is None:
+        return False
+    if error.sqlstate == _TAKEN:
+        # In the table of a program it is the answer.
+        return not (error.diag.table_name or "").startswith(_OF_PROGRAMS)
+    if error.sqlstate == _REMOVED:
+        return (error.diag.constraint_name or "").endswith("_blob")
+    return error.sqlstate in _GIVEN_UP
 
 
 def translate(error: Exception) -> SessionDBError:
