@@ -82,8 +82,23 @@ def test_the_error_of_a_statement_is_one_of_ours(
     translated = failures.translate(error)
     assert type(translated) is ours
     assert not failures.is_gone(error)
-    assert not failures.must_repeat(error)
+    assert failures.must_repeat(error) == (state == "23505")
     assert "\n" not in str(translated)
+
+
+def test_a_key_that_another_session_took_has_the_unit_look_again_but_not_a_program(
+    connection: Any,
+) -> None:
+    connection.execute("CREATE TABLE blob (hash TEXT CONSTRAINT uq_blob_hash UNIQUE)")
+    connection.execute(
+        "CREATE TABLE ext_x_y (k INT UNIQUE, "
+        "b TEXT CONSTRAINT fk_ext_x_y_text_blob REFERENCES blob (hash))"
+    )
+    connection.execute("INSERT INTO ext_x_y VALUES (1)")
+    taken = error_of(lambda: connection.execute("INSERT INTO ext_x_y VALUES (1)"))
+    assert (taken.sqlstate, failures.must_repeat(taken)) == ("23505", False)
+    gone = error_of(lambda: connection.execute("INSERT INTO ext_x_y VALUES (2, 'h')"))
+    assert (gone.sqlstate, failures.must_repeat(gone)) == ("23503", True)
 
 
 def test_a_lock_that_another_session_keeps_is_busy(
