@@ -23,7 +23,10 @@ from sessiondb import (
     tool_result,
     user,
 )
+from sessiondb.dataclass import dataclass
 from sessiondb.effects import Unit
+from sessiondb.effects.session import put_label
+from sessiondb.effects.transaction import Transaction
 from sessiondb.schema.tables import metadata
 
 pytestmark = pytest.mark.slow
@@ -205,3 +208,44 @@ async def test_expect_revision_means_before_the_unit(
         fx.fork(session)
         fx.append(session, user("two"), expect_revision=1)
     assert (await contract.store.session(session)).revision == 2
+
+
+@dataclass(frozen=True)
+class Applied:
+    """An effect of a test's own."""
+
+    verb = "test"
+    apply: Callable[[Transaction], object]
+
+
+async def test_a_savepoint_undoes_its_block_and_nothing_else(
+    contract: Contract, session: SessionHandle
+) -> None:
+    def name_twice(tx: Transaction) -> None:
+        put_label(tx, session.id, 1, "before")
+        with pytest.raises(LookupError), tx.savepoint():
+            put_label(tx, session.id, 1, "inside")
+            raise LookupError
+        with tx.savepoint():
+            put_label(tx, session.id, 1, "after")
+
+    await contract.store.append(session, user("x"))
+    async with contract.store.effects() as fx:
+        fx.add(Applied(name_twice))
+    labels = contract.backend.rows(contract.place, "SELECT label FROM label")
+    assert sorted(labels) == [("after",), ("before",)]
+
+
+async def test_statements_run_after_one_that_was_guarded_failed(
+    contract: Contract, session: SessionHandle
+) -> None:
+    def label_nothing(tx: Transaction) -> None:
+        with pytest.raises(tx.engine.Error), tx.guarded():
+            put_label(tx, session.id, 7, "nowhere")
+        put_label(tx, session.id, 1, "here")
+
+    await contract.store.append(session, user("x"))
+    async with contract.store.effects() as fx:
+        fx.add(Applied(label_nothing))
+    labels = contract.backend.rows(contract.place, "SELECT label FROM label")
+    assert labels == [("here",)]

@@ -145,7 +145,8 @@ class Fork:
         }
         self._session_row(tx, leaf)
         try:
-            _copy_rows(tx, params)
+            with tx.guarded():
+                _copy_rows(tx, params)
         except tx.engine.Error:
             # Only now: before, it would cost as much as the copies.
             _check_values(tx, parent.id)

@@ -8,7 +8,8 @@ touched (one UPDATE per session and unit), the rows that search must take in
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from itertools import compress
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -306,6 +307,32 @@ class Transaction:
         # Tables that the unit made are gone.
         self.carryover.extensions.clear()
         self.carryover.extension_tables = None
+
+    # -- statements that may fail ----------------------------------------------------
+
+    @contextmanager
+    def savepoint(self) -> Iterator[None]:
+        """Undo what the block wrote if it raises; the transaction continues."""
+        connection = self.connection
+        connection.execute("SAVEPOINT block")
+        try:
+            yield
+        except Exception:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK TO block")
+                connection.execute("RELEASE block")
+            raise
+        connection.execute("RELEASE block")
+
+    def guarded(self) -> AbstractContextManager[None]:
+        """Let statements run after one of the block failed.
+
+        What the block wrote before it may stay, for the unit fails anyway. It costs
+        nothing if a transaction of the engine continues by itself.
+        """
+        if self.engine.continues_after_error:
+            return nullcontext()
+        return self.savepoint()
 
     # -- locks, of which an engine with one writer has none --------------------------
 

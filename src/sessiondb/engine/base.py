@@ -92,8 +92,9 @@ class Connection(Protocol):
     def execute(self, sql: str, parameters: Any = (), /) -> Cursor:
         """Run one statement; raises `Engine.Error`.
 
-        A statement that fails changes nothing and leaves its transaction open for
-        further ones, unless the engine rolled it back: `in_transaction` is False then.
+        A statement that fails changes nothing. Its transaction stays open, unless the
+        engine rolled it back: `in_transaction` is False then. Further statements run
+        in it if `Engine.continues_after_error`, else once a savepoint is rolled back.
         A value that cannot be stored raises `UnicodeEncodeError` or `OverflowError`.
         """
 
@@ -401,6 +402,8 @@ class Engine(Protocol):
     #: The statement that begins a snapshot: all queries up to its end see one state,
     #: while others write.
     begin_read: str
+    #: Whether a transaction continues after one of its statements failed.
+    continues_after_error: bool
 
     def translate(self, error: Exception) -> SessionDBError:
         """Return our error for an `Error`, to be raised ``from`` it.

@@ -34,6 +34,7 @@ class PostgreSQL:
     name = "postgresql"
     Error: type[Exception] = psycopg.Error
     begin_read = BEGIN_READ
+    continues_after_error = False
 
     dialect = DIALECT
     usage = MessageSums(DIALECT)

@@ -38,6 +38,7 @@ class SQLite:
     name = "sqlite"
     Error: type[Exception] = sqlite3.Error
     begin_read = "BEGIN"
+    continues_after_error = True
 
     dialect = DIALECT
     search = SQLiteSearchIndex()

@@ -59,16 +59,14 @@ class ImportExtensionRows:
             text = insert_text(table.name, ("session_id", *names))
             values = [(self.run.session_id, *row.columns.values()) for row in alike]
             # A row that the table refuses must not cost the rest of the session.
-            tx.connection.execute("SAVEPOINT extension_rows")
             try:
-                cursor = tx.connection.executemany(
-                    f"{text} ON CONFLICT DO NOTHING", values
-                )
+                with tx.savepoint():
+                    cursor = tx.connection.executemany(
+                        f"{text} ON CONFLICT DO NOTHING", values
+                    )
                 self.run.changed |= cursor.rowcount > 0
             except (tx.engine.Error, UnicodeEncodeError, OverflowError) as error:
-                tx.connection.execute("ROLLBACK TO extension_rows")
                 problem = f"{table.name} does not take a row: {error}"
-            tx.connection.execute("RELEASE extension_rows")
         return problem
 
 
