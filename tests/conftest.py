@@ -41,7 +41,7 @@ def _isolated_environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     """No test reads or writes the sessions, settings or git identity of a person."""
     with pytest.MonkeyPatch.context() as patch:
         for name in list(os.environ):
-            if name.startswith(("SESSIONDB_", "XDG_", "OPENCODE_", "GIT_")):
+            if name.startswith(("SESSIONDB_", "XDG_", "OPENCODE_", "GIT_", "PG")):
                 patch.delenv(name)
         patch.setenv("HOME", str(tmp_path_factory.mktemp("home")))
         patch.setenv("GIT_CONFIG_NOSYSTEM", "1")

@@ -11,7 +11,7 @@ branch_labels = None
 depends_on = None
 
 # sessiondb.engine.chain describes these constants and the others that a migration may have.
-VERSION = ${up_revision.lstrip("0")}  # a revision is numbered after its schema
+VERSION = ${up_revision.lstrip("0")}
 ADDITIVE = False
 
 # Literal DDL only, never reflection: a migration must do the same thing in ten years,

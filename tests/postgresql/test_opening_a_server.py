@@ -8,12 +8,14 @@ import threading
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from postgresql_server import Server
 
 from sessiondb.engine.address import Address
+from sessiondb.engine.chain import folder
 from sessiondb.errors import (
     AccessError,
     BusyError,
@@ -27,7 +29,11 @@ from sessiondb.errors import (
 psycopg = pytest.importorskip("psycopg")
 
 from sessiondb.engine.postgresql import migrations  # noqa: E402
-from sessiondb.engine.postgresql.admission import LOCK, admit  # noqa: E402
+from sessiondb.engine.postgresql.admission import (  # noqa: E402
+    LOCK,
+    admit,
+    check_server,
+)
 from sessiondb.engine.postgresql.connecting import connect  # noqa: E402
 from sessiondb.engine.postgresql.ddl import names_of  # noqa: E402
 from sessiondb.engine.postgresql.opening import ensure  # noqa: E402
@@ -215,6 +221,13 @@ def test_a_newer_schema_is_refused_unless_it_admits_this_release(
     assert error.hint == "install a newer sessiondb"
 
 
+def test_an_old_server_is_refused() -> None:
+    pgconn = SimpleNamespace(server_version=140_009)
+    connection: Any = SimpleNamespace(driver=SimpleNamespace(pgconn=pgconn))
+    with pytest.raises(UnsupportedError, match="PostgreSQL 14; sessiondb needs 15"):
+        check_server(connection)
+
+
 def test_another_encoding_is_refused(server: Server, database: str) -> None:
     other = f"{database}_latin"
     server.run(
@@ -294,6 +307,15 @@ def test_a_fresh_schema_is_that_of_the_migrations(
         assert migrations.pending(Address(server.url(chain))) == []
     finally:
         server.run(f"DROP DATABASE {chain}")
+
+
+def test_both_engines_have_the_same_revisions() -> None:
+    chains = [
+        sorted(file.name[:4] for file in (home / "versions").glob("*.py"))
+        for home in (folder(), migrations.home())
+    ]
+    assert chains[0] == chains[1]
+    assert chains[0][-1] == HEAD
 
 
 def test_a_current_database_has_nothing_pending(address: Address) -> None:

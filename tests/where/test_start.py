@@ -16,6 +16,7 @@ pytestmark = pytest.mark.slow
 #: Each takes a tenth of the start of Python at least; SQLAlchemy takes 25 of them.
 HEAVY = {
     "aiosqlite", "alembic", "asyncio", "dataclasses", "importlib.metadata", "inspect",
+    "psycopg",
     "sessiondb.aio", "sessiondb.formats.registry",
     "sessiondb.formats", "sessiondb.importing", "sessiondb.maintenance",
     "sessiondb.schema.tables", "sessiondb.statements", "socket", "sqlalchemy", "ulid",
