@@ -128,7 +128,7 @@ class PostgreSQL(Backend):
             connection.transaction(),
             connection.cursor() as cursor,
         ):
-            cursor.executemany(_bound(sql, ())[0], rows)
+            cursor.executemany(_placeholders(sql), rows)
 
     def tear(self, where: Any, sql: str, *params: Any) -> int:
         with closing(self._connect(where)) as connection:
@@ -229,14 +229,19 @@ def _plain(value: Any) -> Any:
 
 def _bound(sql: str, params: tuple[Any, ...]) -> tuple[str, Any]:
     """Return a statement and its values as psycopg takes them."""
+    if not params:
+        # Without values psycopg leaves a % alone.
+        return sql, None
+    named = len(params) == 1 and isinstance(params[0], Mapping)
+    return _placeholders(sql), params[0] if named else params
+
+
+def _placeholders(sql: str) -> str:
+    """Return a statement with the parameters of psycopg for ``?`` and ``:name``."""
 
     def written(found: re.Match[str]) -> str:
         if found[0].startswith("'"):
             return found[0]
         return "%s" if found[0] == "?" else f"%({found[1]})s"
 
-    text = _PARAMETER.sub(written, sql.replace("%", "%%"))
-    if len(params) == 1 and isinstance(params[0], Mapping):
-        return text, params[0]
-    # Without values psycopg leaves a % alone.
-    return (text, params) if params else (sql, None)
+    return _PARAMETER.sub(written, sql.replace("%", "%%"))
