@@ -182,6 +182,7 @@ def test_many_expired_values_are_removed_in_short_transactions(
 
 
 @pytest.mark.slow
+@pytest.mark.needs("is_file", "a vacuum is of a file")
 def test_a_vacuum_leaves_no_expired_value(backend: Backend, expired: Store) -> None:
     vacuum(expired)
     assert backend.rows(expired, "SELECT count(*) FROM key_value") == [(2_500,)]
