@@ -122,14 +122,16 @@ class SearchIndex(Protocol):
         order: str,
         is_shown: bool,
         rows: int,
+        sessions: int | None = None,
     ) -> Read[Rows]:
         """Return the matches in parts, newest first, at most *rows*.
 
         Their columns are place, session, seq, message id, snippet and a key by which
         *order* sorts them, smallest first: that of ``rank`` is how well a match fits,
         of ``time`` the time of the part, of ``newest`` None. Message id and snippet are
-        None unless *is_shown*. The walk stops at the limit, so its cost does not
-        depend on the number of all matches.
+        None unless *is_shown*. With *sessions* the caller has a use for one match of
+        each of so many sessions: the engine may leave out the others. The walk stops at
+        the limit, so its cost does not depend on the number of all matches.
         """
 
     def sessions(

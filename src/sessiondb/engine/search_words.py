@@ -59,13 +59,17 @@ _NAMES = (b"aA", b"AAa", b"0Aa")
 
 def words_of_part(text: str | None, input: str | None, title: str | None) -> str | None:
     """Return the words beside the texts of a part; *input* is JSON."""
-    json_words = input
-    if input is not None and "\\" in input:
-        # Spaces, as an index has it.
-        json_words = input.replace("\\\\", "\\ ")
-        for escape in "ntrbf":
-            json_words = json_words.replace(f"\\{escape}", " ")
-    return words_beside((text, json_words, title))
+    return words_beside((text, words_of_json(input), title))
+
+
+def words_of_json(json_text: str | None) -> str | None:
+    """Return a JSON text as an index has it: spaces in place of its escapes."""
+    if json_text is None or "\\" not in json_text:
+        return json_text
+    words = json_text.replace("\\\\", "\\ ")
+    for escape in "ntrbf":
+        words = words.replace(f"\\{escape}", " ")
+    return words
 
 
 def words_beside(texts: Iterable[str | None]) -> str | None:

@@ -256,7 +256,8 @@ def _newest_page(
         # One more than fits shows whether there are more.
         room = limit - len(page.rows) + 1
         most = room * per_session if per_session <= DENSE else FEW
-        rows = yield from _newest_matches(matches, bounds, most, is_shown=all_hits)
+        sessions = None if all_hits else room
+        rows = yield from _newest_matches(matches, bounds, most, sessions)
 
         left = page.take(rows)
         top = place.top or max([row[0] for row in page.rows], default=0)
@@ -271,19 +272,28 @@ def _newest_page(
 
 
 def _newest_matches(
-    matches: Matches, bounds: dict[str, Any], most: int, *, is_shown: bool
+    matches: Matches, bounds: dict[str, Any], most: int, sessions: int | None
 ) -> Read[list[Row]]:
-    """Return at most *most* matches within *bounds*, of one part and of several."""
+    """Return at most *most* matches within *bounds*, of one part and of several.
+
+    With *sessions* the page has room for so many, each once.
+    """
     index, terms = matches.index, matches.filters.of_parts
     rows = yield from index.matches(
-        terms, matches.params | bounds, order="newest", is_shown=is_shown, rows=most
+        terms,
+        matches.params | bounds,
+        order="newest",
+        is_shown=sessions is None,
+        rows=most,
+        sessions=sessions,
     )
     if matches.spread is None:
         return rows
 
     # Older ones than the last of these would not be on the page.
+    is_full = sessions is not None and len({row[1] for row in rows}) >= sessions
     walked = {**matches.spread, **bounds, "found": list_of_places(rows)}
-    if len(rows) == most:
+    if len(rows) == most or is_full:
         walked["last"] = rows[-1][0]
     # Few of these are shown, so their snippets are read later.
     spread_rows = yield from index.matches(

@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-from sessiondb.engine.postgresql import views
+from sessiondb.engine.postgresql import search_tables, views
 from sessiondb.engine.shipped import read_texts
 from sessiondb.schema.version import MIN_READER, MIN_WRITER
 
@@ -35,6 +35,7 @@ def statements() -> tuple[str, ...]:
     return (
         _ALEMBIC,
         *read_texts(TABLES.read_text(encoding="utf-8")).values(),
+        *search_tables.TABLES,
         *views.VIEWS,
         _MARKS,
     )

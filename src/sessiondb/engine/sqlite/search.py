@@ -118,6 +118,7 @@ class SQLiteSearchIndex:
         order: str,
         is_shown: bool,
         rows: int,
+        sessions: int | None = None,  # noqa: ARG002  to leave some out saves nothing
     ) -> Read[Rows]:
         """Return matches in parts, newest first."""
         statement = match_statement(tuple(terms), _bounds_in(params), order, is_shown)

@@ -1,0 +1,452 @@
+"""The search index: what enters it, its questions, its upkeep.
+
+The database yields candidates by their words (`search_walk`), and their texts are
+compared here, with the functions that every engine uses: a server cannot have functions
+of ours. Nothing waits: what a transaction writes enters the index in it.
+
+Titles and prompts have no index, as it would have to follow every statement that writes
+them. They are few and short: the server passes over the ASCII ones that cannot match,
+and the others are compared here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from sessiondb.engine.base import SNIPPET_MARKS, Connection
+from sessiondb.engine.postgresql.search_query import (
+    possible_texts,
+    read_match,
+    search_query,
+)
+from sessiondb.engine.postgresql.search_statements import (
+    CONTENTS,
+    NEWEST_PLACE,
+    SIBLINGS,
+    TEXTS,
+    MatchShape,
+    prompt_statement,
+    rarest_statement,
+    scan_statement,
+    session_match_statement,
+    title_statement,
+)
+from sessiondb.engine.postgresql.search_tables import GIN_INDEXES
+from sessiondb.engine.postgresql.search_walk import (
+    Candidate,
+    MatchWalk,
+    bounds_in,
+    words_of,
+)
+from sessiondb.engine.postgresql.search_writing import (
+    NewParts,
+    Texts,
+    damaged,
+    prepare,
+    put,
+    read_texts,
+    rebuild,
+)
+from sessiondb.engine.query import SearchQuery
+from sessiondb.engine.search_comparison import (
+    PartTexts,
+    fold,
+    has_together,
+    is_meant,
+    loaded,
+)
+from sessiondb.engine.search_excerpts import excerpt, passage
+from sessiondb.engine.search_words import words_of_part
+from sessiondb.engine.sql import Read, Rows, as_list
+from sessiondb.schema.rows import PartAddress
+
+#: Entries of which the covers of a query are counted.
+_SAMPLE = 1_000
+#: Rows of which the texts are compared at once.
+_AT_ONCE = 200
+_MARK_BEGIN, _MARK_END = SNIPPET_MARKS
+
+
+class PostgreSQLSearchIndex:
+    """PostgreSQL's half of `engine.search_index.SearchIndex`."""
+
+    # -- writing -------------------------------------------------------------
+
+    words_of_part = staticmethod(words_of_part)
+
+    prepare, put = staticmethod(prepare), staticmethod(put)
+    waiting_parts = NewParts
+
+    def has_passed(
+        self,
+        connection: Connection,  # noqa: ARG002
+        part: PartAddress,  # noqa: ARG002
+    ) -> bool:
+        """Return True: no part waits."""
+        return True
+
+    def is_behind(self, connection: Connection) -> bool:  # noqa: ARG002
+        """Return False: no part waits."""
+        return False
+
+    def put_waiting(self, connection: Connection) -> None:
+        """Do nothing: no part waits."""
+
+    # -- matches in parts ----------------------------------------------------
+
+    def query(self, query: str) -> SearchQuery:
+        """Return what a user's *query* searches for: see `search_query`."""
+        return search_query(query)
+
+    def newest_place(self) -> Read[int]:
+        """Return the place of the newest part; 0 without any."""
+        ((place,),) = yield NEWEST_PLACE, {}
+        return int(place)
+
+    def matches(
+        self,
+        terms: Sequence[str],
+        params: Mapping[str, Any],
+        *,
+        order: str,
+        is_shown: bool,
+        rows: int,
+        sessions: int | None = None,
+    ) -> Read[Rows]:
+        """Return matches in parts, newest first."""
+        # If texts are compared, an older match of the session may be the one.
+        if params.keys().isdisjoint(("comparison", "together", "spread")):
+            rows = rows if sessions is None else sessions
+        else:
+            sessions = None
+        is_once = sessions is not None
+        matches = yield from _read_matches(terms, params, order, rows, is_once)
+        shown: dict[int, tuple[str, str]] = {}
+        if is_shown and matches:
+            places = [match.place for match in matches]
+            shown = yield from self.snippets(params["match"], places)
+        return [
+            (
+                match.place,
+                match.session_id,
+                match.seq,
+                *shown.get(match.place, (None, None)),
+                match.sort_key,
+            )
+            for match in matches
+        ]
+
+    def sessions(
+        self, terms: Sequence[str], params: Mapping[str, Any]
+    ) -> Read[list[str]]:
+        """Return the sessions with matches in parts, that of the newest match first."""
+        walk = MatchWalk(terms, params, "newest")
+        sessions: dict[str, None] = {}
+        while not walk.is_done:
+            candidates = yield from walk.read(_AT_ONCE)
+            new = [each for each in candidates if each.session_id not in sessions]
+            matches = yield from _meant(new, params)
+            sessions |= dict.fromkeys([match.session_id for match in matches])
+        return list(sessions)
+
+    def snippets(
+        self, match: str, places: Sequence[int]
+    ) -> Read[dict[int, tuple[str, str]]]:
+        """Return message id and snippet of matches by their places."""
+        comparison = read_match(match).comparison
+        return {
+            place: (message_id, excerpt(comparison, *texts.columns))
+            for place, (message_id, texts) in (yield from _texts_at(places)).items()
+        }
+
+    def rarest(self, matches: Sequence[str]) -> Read[int]:
+        """Return which of *matches* the fewest of the newest parts have."""
+        params: dict[str, Any] = {
+            f"words{index}": read_match(match).words
+            for index, match in enumerate(matches)
+        }
+        statement = rarest_statement(len(matches))
+        ((*counts,),) = yield statement, {**params, "rows": _SAMPLE}
+        return counts.index(min(counts))
+
+    # -- texts without an index ----------------------------------------------
+
+    def scan(
+        self,
+        terms: Sequence[str],
+        params: Mapping[str, Any],
+        *,
+        order: str,
+        rows: int,
+    ) -> Read[Rows]:
+        """Return the next parts, each compared with the query."""
+        spread, scanned = params.get("spread"), params["scanned"]
+        # Nearly every part is decided by its own text.
+        own = params["cover"] if spread is not None else scanned
+        statement = scan_statement(tuple(terms), bounds_in(params), order)
+        scan = yield statement, {**params, **_possible(own), "rows": rows}
+
+        texts = yield from _texts_at([row[0] for row in scan if row[7]])
+        hits: set[int] = set()
+        in_siblings: dict[str, list[int]] = {}
+        for place, *_, has_siblings, _ in scan:
+            if place not in texts:
+                continue
+            words, *columns = texts[place][1]
+            if is_meant(scanned, words, *columns):
+                if "together" in params and has_siblings:
+                    in_siblings.setdefault(params["together"], []).append(place)
+                else:
+                    hits.add(place)
+            elif spread is not None and has_siblings and is_meant(own, words, *columns):
+                in_siblings.setdefault(spread, []).append(place)
+        for wanted, places in in_siblings.items():
+            hits |= yield from _meant_together(wanted, places)
+        return [
+            (place, session_id, seq, None, None, sort_key, place in hits, size, time)
+            for place, session_id, seq, sort_key, size, time, *_ in scan
+        ]
+
+    def scanned_sessions(
+        self,
+        terms: Sequence[str],
+        params: Mapping[str, Any],
+        session_ids: Iterable[str],
+    ) -> Read[list[str]]:
+        """Return those of given sessions with a match in their parts."""
+        names = params.keys() - {"cursor", "seen"}
+        scanned = {name: params[name] for name in names}
+        sessions = []
+        for session_id in session_ids:
+            scanned["scanned_session"] = session_id
+            bounded: dict[str, Any] = scanned
+            while True:
+                rows = yield from self.scan(
+                    [*terms, "s.id = :scanned_session"],
+                    bounded,
+                    order="newest",
+                    rows=_AT_ONCE,
+                )
+                if any(row[6] for row in rows):
+                    sessions.append(session_id)
+                    break
+                if len(rows) < _AT_ONCE:
+                    break
+                bounded = {**scanned, "cursor": rows[-1][0]}
+        return sessions
+
+    def passages(
+        self, needles: str, places: Sequence[int]
+    ) -> Read[dict[int, tuple[str, str]]]:
+        """Return message id and the text at the needles of parts by their places."""
+        return {
+            place: (message_id, passage(needles, *texts.columns))
+            for place, (message_id, texts) in (yield from _texts_at(places)).items()
+        }
+
+    def contents(self, places: Sequence[int]) -> Read[Rows]:
+        """Return what parts contain, without those of calls that failed."""
+        return (yield CONTENTS, {"places": as_list(places)})
+
+    # -- titles and prompts --------------------------------------------------
+
+    def titles(
+        self,
+        terms: Sequence[str],
+        params: Mapping[str, Any],
+        terms_of_parts: Sequence[str],
+        *,
+        rows: int,
+    ) -> Read[Rows]:
+        """Return the sessions whose title alone matches."""
+        comparison = _comparison(params)
+        bounded = {**params, **_possible(comparison), "rows": max(rows, _AT_ONCE)}
+        titles: Rows = []
+        while len(titles) < rows:
+            statement = title_statement(tuple(terms), bounds_in(bounded))
+            sessions = yield statement, bounded
+            matches = []
+            for place, session_id, seq, message_id, title, own_id in sessions:
+                if is_meant(comparison, None, title):
+                    needles = params.get("needles")
+                    shown = excerpt(comparison, title)
+                    if needles is not None:
+                        shown = passage(needles, title)
+                elif "own_id" in params and (own_id or "").startswith(params["own_id"]):
+                    shown = f"{_MARK_BEGIN}{own_id}{_MARK_END}"
+                else:
+                    continue
+                matches.append((place, session_id, seq, message_id, shown))
+            if "shown" not in params:
+                ids = [row[1] for row in matches]
+                others = yield from self._found_in_parts(terms_of_parts, params, ids)
+                matches = [row for row in matches if row[1] not in others]
+            titles += matches
+            if len(sessions) < bounded["rows"]:
+                break
+            bounded["cursor"] = sessions[-1][0]
+        return titles[:rows]
+
+    def _found_in_parts(
+        self, terms: Sequence[str], params: Mapping[str, Any], session_ids: list[str]
+    ) -> Read[set[str]]:
+        """Return those of sessions with a match in a part up to ``top``."""
+        if not session_ids:
+            return set()
+        if "needles" in params:
+            scanned = yield from self.scanned_sessions(terms, params, session_ids)
+            return set(scanned)
+
+        names = params.keys() - {"cursor", "together"}
+        bounded = {name: params[name] for name in names} | words_of(params)
+        shape = MatchShape(tuple(terms), bounds_in(bounded), "newest")
+        ids = {"ids": as_list(session_ids)}
+        rows = yield session_match_statement(shape), {**bounded, **ids}
+        matches = yield from _meant([Candidate._make(row) for row in rows], bounded)
+        return {match.session_id for match in matches}
+
+    def prompts(
+        self,
+        columns: str,
+        terms: Sequence[str],
+        params: Mapping[str, Any],
+        *,
+        rows: int,
+    ) -> Read[Rows]:
+        """Return prompts, newest first."""
+        comparison = _comparison(params) if "match" in params else None
+        bounded = {**params, "rows": rows}
+        if comparison is not None:
+            bounded |= {**_possible(comparison), "rows": max(rows, _AT_ONCE)}
+        prompts: Rows = []
+        while len(prompts) < rows:
+            statement = prompt_statement(
+                columns, tuple(terms), comparison is not None, "after" in bounded
+            )
+            stored = yield statement, bounded
+            prompts += [
+                tuple(row)
+                for _, _, text, *row in stored
+                if comparison is None or is_meant(comparison, None, text)
+            ]
+            if len(stored) < bounded["rows"]:
+                break
+            bounded["after"], bounded["after_id"], *_ = stored[-1]
+        return prompts[:rows]
+
+    # -- upkeep --------------------------------------------------------------
+
+    #: The number of parts that are to be found and have no entry, and of entries of
+    #: parts that are not.
+    count_missing = (
+        "SELECT count(*) FROM part AS p WHERE p.indexed = 1 "
+        "AND NOT EXISTS (SELECT 1 FROM part_search AS f WHERE f.place = p.rid)"
+    )
+    count_orphans = (
+        "SELECT count(*) FROM part_search AS f "
+        "WHERE NOT EXISTS (SELECT 1 FROM part AS p WHERE p.rid = f.place "
+        "AND p.indexed = 1)"
+    )
+
+    damaged, rebuild = staticmethod(damaged), staticmethod(rebuild)
+
+    def optimize(self, connection: Connection) -> None:
+        """Have the indexes take in what they keep aside while writers are busy."""
+        for name in GIN_INDEXES:
+            connection.execute(
+                "SELECT gin_clean_pending_list(CAST(? AS regclass))", (name,)
+            )
+
+
+def _read_matches(
+    terms: Sequence[str],
+    params: Mapping[str, Any],
+    order: str,
+    rows: int,
+    is_once: bool,
+) -> Read[list[Candidate]]:
+    """Return matches, newest first, at most *rows*."""
+    walk = MatchWalk(terms, params, order, is_once=is_once)
+    matches: list[Candidate] = []
+    most = rows
+    while len(matches) < rows and not walk.is_done:
+        candidates = yield from walk.read(most)
+        # If few of them are meant, more are read at once.
+        most = min(2 * most, max(rows, _AT_ONCE))
+        meant = yield from _meant(candidates, params)
+        if is_once and len(meant) < len(candidates):
+            # One with many chunks is none: its session may have others.
+            return (yield from _read_matches(terms, params, order, rows, False))
+        matches += meant
+    return matches[:rows]
+
+
+# -- comparing ---------------------------------------------------------------------
+
+
+def _comparison(params: Mapping[str, Any]) -> str:
+    """Return what a title or prompt is compared with."""
+    for name in ("scanned", "comparison"):
+        if name in params:
+            return str(params[name])
+    return read_match(params["match"]).comparison
+
+
+def _possible(comparison: str) -> dict[str, str]:
+    """Return the parameter of the texts that may be meant: see `possible_texts`."""
+    return {"possible": as_list(possible_texts(loaded(comparison)))}
+
+
+def _texts_at(places: Iterable[int]) -> Read[dict[int, tuple[str, Texts]]]:
+    """Return by its place the message id and the texts of each part."""
+    numbers = as_list(places)
+    rows = (yield TEXTS, {"places": numbers}) if numbers != "[]" else []
+    return {
+        place: (message_id, read_texts(texts)) for place, message_id, *texts in rows
+    }
+
+
+def _meant(
+    candidates: list[Candidate], params: Mapping[str, Any]
+) -> Read[list[Candidate]]:
+    """Return the candidates that are what a query means."""
+    if "spread" in params:
+        places = [candidate.place for candidate in candidates]
+        meant = yield from _meant_together(params["spread"], places)
+        return [candidate for candidate in candidates if candidate.place in meant]
+
+    match = read_match(params["match"])
+    is_exact = "comparison" not in params
+    compared = [
+        candidate.place
+        for candidate in candidates
+        if not is_exact or (candidate.is_split and match.in_chunk != match.words)
+    ]
+    texts = yield from _texts_at(compared)
+    meant = {
+        place
+        for place, (_, (words, *columns)) in texts.items()
+        if is_meant(match.comparison, words, *columns)
+    }
+    meant |= {candidate.place for candidate in candidates}.difference(compared)
+
+    if "together" in params:
+        asked = [each.place for each in candidates if each.has_siblings]
+        asked = [place for place in asked if place in meant]
+        together = yield from _meant_together(params["together"], asked)
+        meant -= set(asked) - together
+    return [candidate for candidate in candidates if candidate.place in meant]
+
+
+def _meant_together(wanted: str, places: list[int]) -> Read[set[int]]:
+    """Return those of parts whose message has *wanted*: see `has_together`."""
+    messages: dict[int, list[PartTexts]] = {}
+    rows = (yield SIBLINGS, {"places": as_list(places)}) if places else []
+    for asked, place, *row in rows:
+        words, *columns = read_texts(row)
+        part = PartTexts(place, fold(words or ""), [fold(text) for text in columns])
+        messages.setdefault(asked, []).append(part)
+    return {
+        place for place, parts in messages.items() if has_together(wanted, place, parts)
+    }

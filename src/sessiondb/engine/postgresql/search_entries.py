@@ -1,0 +1,69 @@
+"""The words of a part as vectors: see `search_tables`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from sessiondb.engine.search_comparison import fold
+from sessiondb.engine.search_words import WORD
+
+#: Characters of a word: a vector takes 2,046 bytes. The index does not have what a
+#: longer one has behind them.
+LONGEST_WORD = 400
+#: Of a word, and of all: more positions are lost.
+_MOST_POSITIONS, _LAST_POSITION = 255, 16_383
+#: Bytes of the words of one entry, with their positions; a vector takes 1 MB.
+_MOST_BYTES = 800_000
+
+
+class Entry(NamedTuple):
+    """A row of the index, without its place."""
+
+    chunk: int
+    is_in_order: bool
+    #: The text of a vector.
+    words: str
+
+
+def words_in(text: str) -> list[str]:
+    """Return the words of a text in their order, as the index has them."""
+    return [word[:LONGEST_WORD] for word in WORD.findall(fold(text))]
+
+
+def entries_of(texts: Iterable[str | None], words: str | None) -> list[Entry]:
+    """Return the entries of a part with these texts, and *words* beside them."""
+    positions: dict[str, list[int]] = {}
+    last = 0
+    for text in texts:
+        for word in words_in(text or ""):
+            last += 1
+            positions.setdefault(word, []).append(last)
+        # No phrase begins in one text and ends in the next.
+        last += 1
+    for word in fold(words or "").split():
+        positions.setdefault(word[:LONGEST_WORD], [])
+
+    is_in_order = last <= _LAST_POSITION and all(
+        len(each) <= _MOST_POSITIONS for each in positions.values()
+    )
+    chunks = list(_chunks_of(positions))
+    if len(chunks) == 1:
+        return [Entry(0, is_in_order, chunks[0])]
+    return [Entry(number, False, chunk) for number, chunk in enumerate(chunks, 1)]
+
+
+def _chunks_of(positions: dict[str, list[int]]) -> Iterator[str]:
+    """Yield the texts of vectors that have these words, one at least."""
+    lexemes: list[str] = []
+    size = 0
+    for word, numbers in positions.items():
+        kept = [min(each, _LAST_POSITION) for each in numbers[:_MOST_POSITIONS]]
+        # A letter has 4 bytes at most.
+        size += 4 * len(word) + 2 * len(kept) + 8
+        if size > _MOST_BYTES and lexemes:
+            yield " ".join(lexemes)
+            lexemes, size = [], 0
+        places = f":{','.join(map(str, kept))}" if kept else ""
+        lexemes.append(f"'{word}'{places}")
+    yield " ".join(lexemes)

@@ -1,0 +1,147 @@
+"""A query as a vector of words takes it.
+
+The value of ``match`` is a `Match` as JSON: besides the words that a part must have it
+says what they mean, for everything that is compared here and not in the database.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from sessiondb.engine.postgresql.search_entries import LONGEST_WORD, words_in
+from sessiondb.engine.query import SearchQuery, Term, Text
+from sessiondb.engine.search_candidates import (
+    Candidates,
+    Every,
+    Some,
+    Words,
+    candidates_of,
+    is_known_word,
+    read_query,
+)
+from sessiondb.engine.search_comparison import comparison_of, fold
+from sessiondb.engine.search_words import MARK
+
+
+class Match(NamedTuple):
+    """What the entries of candidates have, each as the text of a ``tsquery``."""
+
+    #: The words.
+    words: str
+    #: The words, some of them in a row; None if no words have to be.
+    in_order: str | None
+    #: A word that one chunk at least has of each part with several.
+    in_chunk: str
+    #: What the candidates are compared with: see `comparison_of`.
+    comparison: str
+
+
+def search_query(query: str) -> SearchQuery:
+    """Return what `query` searches for: see `read_query`."""
+    return read_query(query, _match_of, _is_exact)
+
+
+@lru_cache(maxsize=32)
+def read_match(match: str) -> Match:
+    """Return the value of ``match`` of a `SearchQuery`."""
+    return Match._make(json.loads(match))
+
+
+def _is_exact(text: Text) -> bool:
+    """Return whether the words of an entry say everything of *text*."""
+    words = words_in(text.text)
+    return is_known_word(text) and len(words) == 1 and len(words[0]) < LONGEST_WORD
+
+
+def _match_of(term: Term) -> str | None:
+    candidates = candidates_of(term, _is_exact)
+    if candidates is None:
+        return None
+    words = _as_tsquery(candidates, " & ")
+    in_order = _as_tsquery(candidates, " <-> ")
+    match = Match(
+        words,
+        None if in_order == words else in_order,
+        _as_tsquery(_word_of(candidates), " & "),
+        comparison_of(term),
+    )
+    return json.dumps(match)
+
+
+def _as_tsquery(candidates: Candidates, in_a_row: str) -> str:
+    """Return the text of a ``tsquery``; *in_a_row* is the operator between words."""
+    match candidates:
+        case Words(text, is_prefix, is_in_text, is_in_words):
+            alternatives = []
+            if is_in_text:
+                words = [f"'{word}'" for word in words_in(text)]
+                if is_prefix:
+                    words[-1] += ":*"
+                alternatives.append(in_a_row.join(words))
+            if is_in_words:
+                word = (MARK + fold(text))[:LONGEST_WORD]
+                alternatives.append(f"'{word}'{':*' if is_prefix else ''}")
+            return f"({' | '.join(alternatives)})"
+        case Some(terms):
+            return f"({' | '.join(_each_once(terms, in_a_row))})"
+        case Every(terms, excluded):
+            # Words in a row are not excluded: that is left to the comparison.
+            without = [f"!{each}" for each in _each_once(excluded, in_a_row)]
+            return f"({' & '.join([*_each_once(terms, in_a_row), *without])})"
+
+
+def _each_once(terms: tuple[Candidates, ...], in_a_row: str) -> list[str]:
+    return list(dict.fromkeys(_as_tsquery(each, in_a_row) for each in terms))
+
+
+def _word_of(candidates: Candidates) -> Candidates:
+    """Return a word that all *candidates* have, or several of which they have one."""
+    match candidates:
+        case Words(text, is_prefix, _, is_in_words):
+            words = words_in(text)
+            if is_in_words or len(words) == 1:
+                return candidates
+            longest = max(words, key=len)
+            return Words(longest, is_prefix and longest == words[-1])
+        case Some(terms):
+            return Some(tuple([_word_of(each) for each in terms]))
+        case Every(terms):
+            return max([_word_of(each) for each in terms], key=_least_length)
+
+
+def _least_length(word: Candidates) -> int:
+    match word:
+        case Words(text):
+            return len(text)
+        case Some(terms) | Every(terms):
+            return min(_least_length(each) for each in terms)
+
+
+def possible_texts(term: Any) -> list[str]:
+    """Return texts of which each ASCII text that has *term* contains one.
+
+    Each is in small letters and has nothing that JSON escapes. *term* is a comparison,
+    as `loaded` returns it.
+    """
+    match term:
+        case ["either", terms]:
+            return [text for each in terms for text in possible_texts(each)]
+        case ["all", terms, _]:
+            return max(map(possible_texts, terms), key=_selectivity)
+        case [_, str(text), _]:
+            if not text.isascii():
+                return []
+            return [max(text.translate(_ESCAPED).split(), key=len, default="")]
+    raise ValueError(f"not a term: {term!r}")
+
+
+#: What JSON writes in another way.
+_ESCAPED = {ord(character): " " for character in '"\\\x7f'} | dict.fromkeys(
+    range(33), " "
+)
+
+
+def _selectivity(texts: list[str]) -> float:
+    return min(map(len, texts), default=float("inf"))

@@ -1,0 +1,189 @@
+"""What enters the search index: in the transaction that writes it, and all of it again.
+
+Nothing waits: a writer names the parts that it wrote, and their entries are made from
+the stored texts before it commits.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from sessiondb.dataclass import dataclass, field
+from sessiondb.engine.base import Connection
+from sessiondb.engine.postgresql.dialect import DIALECT
+from sessiondb.engine.postgresql.search_entries import entries_of
+from sessiondb.engine.postgresql.search_statements import TEXTS_OF_PART
+from sessiondb.engine.search_words import words_beside, words_of_json
+from sessiondb.engine.sql import Rows, as_list
+from sessiondb.schema.rows import PartAddress
+
+#: The name of the only part of the index: see `damaged`.
+NAME = "part_search"
+#: Parts that are read at once.
+_AT_ONCE = 500
+_STORED = (
+    f"SELECT p.rid, p.session_id, {TEXTS_OF_PART}, p.indexed, "
+    "(SELECT max(f.chunk) FROM part_search AS f WHERE f.place = p.rid) FROM part AS p"
+)
+#: Place, session and texts of the parts of a list of addresses, whether they are to be
+#: found, and the last chunk of their entries, NULL without any.
+_OF_ADDRESSES = (
+    "SELECT stored.* FROM json_array_elements(CAST(:parts AS JSON)) AS address "
+    f"CROSS JOIN LATERAL ({_STORED} WHERE p.session_id = address ->> 0 "
+    "AND p.seq = CAST(address ->> 1 AS BIGINT) "
+    "AND p.idx = CAST(address ->> 2 AS BIGINT) OFFSET 0) AS stored"
+)
+#: The same of the next parts after ``:place``, oldest first.
+_NEXT = f"{_STORED} WHERE p.rid > :place ORDER BY p.rid LIMIT {_AT_ONCE}"
+_INSERT = (
+    "INSERT INTO part_search (place, session_id, chunk, is_in_order, words) "
+    "VALUES (?, ?, ?, ? <> 0, CAST(? AS tsvector))"
+)
+_REMOVE = f"DELETE FROM part_search WHERE place IN {DIALECT.list_text('places', int)}"
+#: Whether the entries from ``:place`` to ``:last`` differ from those of a JSON array.
+_EXPECTED = (
+    "SELECT CAST(value ->> 0 AS BIGINT), value ->> 1, CAST(value ->> 2 AS INTEGER), "
+    "CAST(value ->> 3 AS INTEGER) <> 0, CAST(value ->> 4 AS tsvector) "
+    "FROM json_array_elements(CAST(:entries AS JSON)) AS value"
+)
+_ENTRIES = (
+    "SELECT place, session_id, chunk, is_in_order, words FROM part_search "
+    "WHERE place > :place AND place <= :last"
+)
+_DIFFER = (
+    f"SELECT EXISTS (({_EXPECTED}) EXCEPT ({_ENTRIES})) "
+    f"OR EXISTS (({_ENTRIES}) EXCEPT ({_EXPECTED}))"
+)
+_LAST_PLACE = (1 << 63) - 1
+
+
+class Texts(NamedTuple):
+    """What the index has of a part: its texts, and the words beside them."""
+
+    words: str | None
+    text: str
+    input: str
+    title: str
+
+    @property
+    def columns(self) -> tuple[str, str, str]:
+        """The texts that people see."""
+        return self[1:]
+
+
+def read_texts(row: Sequence[Any]) -> Texts:
+    """Return the columns `TEXTS_OF_PART` as texts."""
+    words, text, large_text, arguments, large_arguments, title = row
+    if large_text is not None:
+        text = large_text.decode(errors="replace")
+    if large_arguments is not None:
+        arguments = large_arguments.decode(errors="replace")
+    return Texts(words, text or "", words_of_json(arguments) or "", title or "")
+
+
+def prepare(connection: Connection, parts: str) -> None:
+    """Keep the words beside parts, a list of addresses: see `search_words`."""
+    changed = []
+    for place, _, *row, _, _ in connection.execute(_OF_ADDRESSES, {"parts": parts}):
+        texts = read_texts(row)
+        words = words_beside(texts.columns)
+        if words != texts.words:
+            changed.append((words, place))
+    if changed:
+        connection.executemany("UPDATE part SET words = ? WHERE rid = ?", changed)
+
+
+def put(connection: Connection, parts: str) -> None:
+    """Bring the entries of parts, a list of addresses, up to date."""
+    rows = connection.execute(_OF_ADDRESSES, {"parts": parts}).fetchall()
+    # A list may name a part twice.
+    stored = list({row[0]: row for row in rows}.values())
+    old = [row[0] for row in stored if row[-1] is not None]
+    if old:
+        connection.execute(_REMOVE, {"places": as_list(old)})
+    entries = _entries_of(stored)
+    if entries:
+        connection.executemany(_INSERT, entries)
+
+
+@dataclass(slots=True)
+class NewParts:
+    """PostgreSQL's half of `engine.search_index.WaitingParts`: none of them waits."""
+
+    _addresses: list[PartAddress] = field(default_factory=list)
+
+    def add(
+        self,
+        connection: Connection,  # noqa: ARG002  the server gives out numbers
+        part: PartAddress,
+        *,
+        is_searched: bool,
+    ) -> None:
+        """Remember a part that is to be found."""
+        if is_searched:
+            self._addresses.append(part)
+
+    def forget(self) -> None:
+        """Do nothing: what was inserted otherwise is not found, or is `put`."""
+
+    def finish(self, connection: Connection, size: int) -> bool:  # noqa: ARG002
+        """Index all new parts; False, as there is nothing else to bring up to date."""
+        if self._addresses:
+            # Those of units that were undone do not exist.
+            put(connection, as_list(self._addresses))
+            self._addresses = []
+        return False
+
+
+def damaged(connection: Connection) -> Iterator[str]:
+    """Yield the name of the index if its entries are not those of the stored texts."""
+    place = 0
+    for rows in _all_parts(connection):
+        last = rows[-1][0]
+        if _differ(connection, place, last, _entries_of(rows)):
+            yield NAME
+            return
+        place = last
+    if _differ(connection, place, _LAST_PLACE, []):
+        yield NAME
+
+
+def rebuild(connection: Connection, names: Iterable[str] = (NAME,)) -> None:
+    """Make all entries again, if *names* has that of the index."""
+    if NAME not in names:
+        return
+    connection.execute("DELETE FROM part_search")
+    for rows in _all_parts(connection):
+        entries = _entries_of(rows)
+        if entries:
+            connection.executemany(_INSERT, entries)
+
+
+def _all_parts(connection: Connection) -> Iterator[Rows]:
+    """Yield the rows of all parts, oldest first, some at a time."""
+    place = 0
+    while rows := connection.execute(_NEXT, {"place": place}).fetchall():
+        yield rows
+        place = rows[-1][0]
+
+
+def _entries_of(rows: Rows) -> list[tuple[Any, ...]]:
+    """Return the values of `_INSERT` for parts, rows of `_STORED`."""
+    entries = []
+    for place, session_id, *row, is_found, _ in rows:
+        if is_found:
+            texts = read_texts(row)
+            for chunk, is_in_order, words in entries_of(texts.columns, texts.words):
+                entries.append((place, session_id, chunk, int(is_in_order), words))
+    return entries
+
+
+def _differ(
+    connection: Connection, place: int, last: int, entries: list[tuple[Any, ...]]
+) -> bool:
+    """Return whether the entries after *place* up to *last* are not *entries*."""
+    params = {"place": place, "last": last, "entries": json.dumps(entries)}
+    ((is_different,),) = connection.execute(_DIFFER, params).fetchall()
+    return bool(is_different)
