@@ -62,6 +62,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "export": ("exporting", "Write sessions in another format."),
         "sync": ("syncing", "Exchange sessions with a team, through git."),
         "backup": ("upkeep", "Write a consistent copy while agents keep working."),
+        "copy": ("copying", "Copy a database to another engine, or to another file."),
         "relink": ("places", "Move sessions along with their directory."),
     },
     "Database": {

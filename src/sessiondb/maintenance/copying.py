@@ -1,0 +1,444 @@
+"""A database copied into another one, whatever engines they have.
+
+Rows are copied and not read as sessions: what is in a column arrives in that column, so
+the copy has everything, also what this release would write otherwise. Left out is what
+a database has for itself (its name, its numbers of rows and changes, leases), and what
+follows from other rows: the engine of the copy makes its own index and sums.
+
+The source is read in one snapshot. Sessions go over in groups, parents first, each
+group in one transaction, and a group that is equal on both sides is passed over: a copy
+that was interrupted is continued by doing it again. In the end both are read once more
+and compared.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from importlib.metadata import entry_points
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from sessiondb.arguments import checked
+from sessiondb.dataclass import dataclass
+from sessiondb.engine.base import Connection, ExtensionTable
+from sessiondb.engine.sql import (
+    Statement,
+    as_list,
+    insert_text,
+    sparse_insert,
+    upsert_text,
+)
+from sessiondb.errors import ConflictError, CorruptionError, InvalidInputError
+from sessiondb.formats.kit.order import parents_first
+from sessiondb.hints import command
+from sessiondb.importing.rows.extension_rows import GROUP
+from sessiondb.location.database import database_of
+from sessiondb.maintenance.connecting import connected
+from sessiondb.schema.columns import KEYS, TABLES
+from sessiondb.schema.rows import Blob
+
+if TYPE_CHECKING:
+    from sessiondb.store import Store
+
+Row = tuple[Any, ...]
+#: Called with the number of sessions that are done, and of all.
+Progress = Callable[[int, int], object]
+
+#: Tables without rows of a session, in the order of their references. Those behind the
+#: sessions may name one.
+_BEFORE = ("project", "project_directory")
+_AFTER = (
+    "prompt",
+    "terminal",
+    "tombstone",
+    "import_ledger",
+    "import_file",
+    "key_value",
+)
+#: Tables with the rows of a session, in the order of their references.
+_OF_SESSIONS = ("message", "part", "label", "todo", "file_diff", "merge_base")
+_KEYS = {**KEYS, "session": ("id",), "message": ("session_id", "seq")}
+#: Columns that a database has for itself. Words are what its index needs of a part.
+_OWN = {"rid", "change", "words"}
+_COLUMNS = {
+    table: tuple(name for name in columns if name not in _OWN)
+    for table, columns in TABLES.items()
+}
+_PART_ROWS = sparse_insert("part", ("rid", *_COLUMNS["part"]))
+#: Sessions, and messages in them, of one transaction; rows of other tables.
+_SESSIONS, _MESSAGES, _ROWS = 100, 1_000, 500
+#: Blobs that are read at once; each may be large.
+_BLOBS = 20
+_FAMILIES = "SELECT id, parent_id, message_count FROM session ORDER BY time_created, id"
+#: The entry of ``meta`` with the name of the database that is being copied.
+_MARK = "copy_of"
+_FREE = Statement("effects.transaction.FREE")
+
+
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """What `copy` did: how many sessions went over, and how many were equal already.
+
+    ``rows`` is their number by table, and ``digest`` the SHA-256 of them all, on both
+    sides. ``left_out`` are the tables of programs that are not installed here.
+    """
+
+    sessions: int
+    equal: int
+    rows: dict[str, int]
+    digest: str
+    left_out: list[str]
+
+
+@checked
+def copy(source: Store, to: Store, *, progress: Progress | None = None) -> Copied:
+    """Copy everything in the database of *source* into that of *to*.
+
+    The other one is empty, or an interrupted copy of the same database, which is
+    completed: `ConflictError` else. The source may be in use; what is written to it
+    meanwhile is not in the copy. Raises `CorruptionError` for rows that cannot be read,
+    or that differ in the end, and the errors of both engines.
+    """
+    theirs, ours = database_of(source), database_of(to)
+    if theirs == ours:
+        raise InvalidInputError(f"{ours} cannot be copied into itself")
+    with ExitStack() as stack:
+        reading = stack.enter_context(connected(theirs))
+        writing = stack.enter_context(connected(ours, mode="rw"))
+        reading.execute(reading.engine.begin_read)
+        return _Copy(reading, writing).run(progress or _report_nothing)
+
+
+def _report_nothing(done: int, all_sessions: int) -> None:
+    """Report no progress."""
+
+
+class _Copy:
+    """One copy: the snapshot that is read, and the connection that writes."""
+
+    def __init__(self, reading: Connection, writing: Connection) -> None:
+        self._reading, self._writing = reading, writing
+        self._extension_tables: list[ExtensionTable] = []
+        #: The blobs that rows gave up which the source has no more.
+        self._loose: set[str] = set()
+
+    def run(self, progress: Progress) -> Copied:
+        self._claim()
+        left_out = self._make_extension_tables()
+        for table in _BEFORE:
+            self._copy_table(table)
+        done = copied = 0
+        groups = list(self._groups())
+        every = sum(map(len, groups))
+        for ids in groups:
+            copied += self._copy_sessions(ids)
+            done += len(ids)
+            progress(done, every)
+        for table in _AFTER:
+            self._copy_table(table)
+        for added in self._extension_tables:
+            if not added.is_of_sessions:
+                self._copy_extension_table(added)
+        self._complete()
+        rows, digest = self._compare()
+        self._release()
+        return Copied(copied, every - copied, rows, digest, left_out)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[int]:
+        """Write in a ``with`` block; the time of the database is its value."""
+        now = self._writing.engine.begin_write(self._writing)
+        try:
+            yield now
+            self._writing.commit()
+        finally:
+            if self._writing.in_transaction:
+                self._writing.execute("ROLLBACK")
+
+    # -- beginning and end ---------------------------------------------------
+
+    def _claim(self) -> None:
+        """Mark the copy as one of this source; refuse a database of other sessions."""
+        name = _meta(self._reading, "database_uuid")
+        with self._transaction():
+            mark = _meta(self._writing, _MARK)
+            if mark == name:
+                return
+            (is_used,) = self._writing.execute(
+                "SELECT count(*) FROM (SELECT 1 AS one FROM session LIMIT 1) AS found"
+            ).fetchone()
+            if is_used or mark is not None:
+                raise ConflictError(
+                    "the copy has sessions of its own"
+                    if mark is None
+                    else "the copy was begun of another database",
+                    hint="name an empty database; "
+                    f"{command('import')} adds sessions to one that is in use",
+                )
+            text = insert_text("meta", ("key", "value"))
+            self._writing.execute(text, (_MARK, name))
+
+    def _release(self) -> None:
+        with self._transaction():
+            self._writing.execute("DELETE FROM meta WHERE key = ?", (_MARK,))
+
+    def _complete(self) -> None:
+        """Remove blobs without a row, and bring the index and the sums up to date."""
+        engine = self._writing.engine
+        with self._transaction():
+            if self._loose:
+                text = _FREE.text_on(engine)
+                self._writing.execute(text, {"hashes": as_list(sorted(self._loose))})
+            engine.search.put_waiting(self._writing)
+            engine.usage.put_waiting(self._writing)
+
+    # -- sessions ------------------------------------------------------------
+
+    def _groups(self) -> Iterator[list[str]]:
+        """Yield the ids of sessions that go over together, parents first."""
+        rows = self._reading.execute(_FAMILIES).fetchall()
+        parents = {name: parent for name, parent, _ in rows}
+        messages = {name: number for name, _, number in rows}
+        group: list[str] = []
+        size = 0
+        for name, _ in parents_first(parents, parents.get):
+            if len(group) == _SESSIONS or (group and size + messages[name] > _MESSAGES):
+                yield group
+                group, size = [], 0
+            group.append(name)
+            size += messages[name]
+        if group:
+            yield group
+
+    def _copy_sessions(self, ids: Sequence[str]) -> int:
+        """Copy those sessions of a group that differ; return how many."""
+        theirs = self._rows_of(self._reading, ids)
+        ours = self._rows_of(self._writing, ids)
+        differing = [
+            name
+            for name in ids
+            if any(theirs[table].get(name) != ours[table].get(name) for table in theirs)
+        ]
+        if not differing:
+            return 0
+
+        with self._transaction():
+            self._remove_rows(ours, differing)
+            going = {
+                table: [row for name in differing for row in rows.get(name, ())]
+                for table, rows in theirs.items()
+            }
+            self._copy_blobs(going)
+            self._write_sessions(going.pop("session"))
+            for table, rows in going.items():
+                if table == "part":
+                    self._write_parts(rows)
+                elif rows:
+                    text = insert_text(table, self._columns_of(table))
+                    self._writing.executemany(text, rows)
+        return len(differing)
+
+    def _rows_of(
+        self, connection: Connection, ids: Sequence[str]
+    ) -> dict[str, dict[str, list[Row]]]:
+        """Return table → session → its rows, in the order of their keys."""
+        tables = {"session": "id", **dict.fromkeys(_OF_SESSIONS, "session_id")}
+        tables |= {
+            table.name: "session_id"
+            for table in self._extension_tables
+            if table.is_of_sessions
+        }
+        listed = connection.engine.dialect.list_text("ids", str)
+        found: dict[str, dict[str, list[Row]]] = {}
+        for table, owner in tables.items():
+            columns = self._columns_of(table)
+            sql = f"SELECT {', '.join(columns)} FROM {table} WHERE {owner} IN {listed}"
+            if table in _KEYS:
+                sql += f" ORDER BY {', '.join(_KEYS[table])}"
+            rows = connection.execute(sql, {"ids": as_list(ids)}).fetchall()
+            if table not in _KEYS:
+                # The table of a program may have no key.
+                rows.sort(key=repr)
+            place = columns.index(owner)
+            by_session = found[table] = dict[str, list[Row]]()
+            for row in rows:
+                by_session.setdefault(row[place], []).append(row)
+        return found
+
+    def _remove_rows(
+        self, ours: Mapping[str, Mapping[str, list[Row]]], ids: Sequence[str]
+    ) -> None:
+        """Remove what sessions have in the copy; their own row is updated."""
+        listed = self._writing.engine.dialect.list_text("ids", str)
+        for table, rows in ours.items():
+            stale = [row for name in ids for row in rows.get(name, ())]
+            if not stale:
+                continue
+            self._loose.update(_blobs_in(table, self._columns_of(table), stale))
+            if table != "session":
+                sql = f"DELETE FROM {table} WHERE session_id IN {listed}"
+                self._writing.execute(sql, {"ids": as_list(ids)})
+
+    def _copy_blobs(self, going: Mapping[str, list[Row]]) -> None:
+        hashes: set[str] = set()
+        for table, rows in going.items():
+            hashes |= _blobs_in(table, self._columns_of(table), rows)
+        listed = self._reading.engine.dialect.list_text("hashes", str)
+        sql = f"SELECT hash, size, encoding, data FROM blob WHERE hash IN {listed}"
+        names = sorted(hashes)
+        for start in range(0, len(names), _BLOBS):
+            some = as_list(names[start : start + _BLOBS])
+            found = self._reading.execute(sql, {"hashes": some})
+            blobs = [Blob(*row) for row in found]
+            self._writing.engine.insert_blobs(self._writing, blobs)
+
+    def _write_sessions(self, rows: Sequence[Row]) -> None:
+        columns = _COLUMNS["session"]
+        place = columns.index("id")
+        text = upsert_text("session", (*columns, "change"), ("id",))
+        numbers = self._writing.engine.feed.numbers()
+        for row in rows:
+            change, _ = numbers.take(self._writing, row[place])
+            self._writing.execute(text, (*row, change))
+
+    def _write_parts(self, rows: Sequence[Row]) -> None:
+        """Insert parts, and have search find them as those that are appended."""
+        columns, search = _COLUMNS["part"], self._writing.engine.search
+        key = [columns.index(name) for name in _KEYS["part"]]
+        is_searched = columns.index("indexed")
+        new_parts, listed = search.waiting_parts(), []
+        for row in rows:
+            address = row[key[0]], row[key[1]], row[key[2]]
+            rid = new_parts.add(
+                self._writing, address, is_searched=bool(row[is_searched])
+            )
+            self._writing.execute(*_PART_ROWS.of_row((rid, *row)))
+            if row[is_searched]:
+                listed.append(address)
+        if listed:
+            search.prepare(self._writing, as_list(listed))
+        new_parts.finish(self._writing, 0)
+
+    # -- other tables --------------------------------------------------------
+
+    def _copy_table(self, table: str) -> None:
+        """Copy a table without rows of a session."""
+        text = upsert_text(table, _COLUMNS[table], _KEYS[table])
+        for rows in _pages(self._reading, table):
+            with self._transaction():
+                self._writing.executemany(text, rows)
+
+    # -- tables of programs --------------------------------------------------
+
+    def _make_extension_tables(self) -> list[str]:
+        """Make the tables of programs; return those whose program is not here."""
+        wanted = self._reading.engine.extensions.listed(self._reading)
+        with self._transaction() as now:
+            for name in dict.fromkeys(table.extension for table in wanted):
+                for entry in entry_points(group=GROUP, name=name):
+                    extensions = self._writing.engine.extensions
+                    extensions.put(self._writing, entry.load(), now)
+        made = {
+            table.name: set(table.columns)
+            for table in self._writing.engine.extensions.listed(self._writing)
+        }
+        self._extension_tables = [
+            table for table in wanted if made.get(table.name, set()) >= {*table.columns}
+        ]
+        return [table.name for table in wanted if table not in self._extension_tables]
+
+    def _columns_of(self, table: str) -> tuple[str, ...]:
+        if table in _COLUMNS:
+            return _COLUMNS[table]
+        (columns,) = [
+            added.columns for added in self._extension_tables if added.name == table
+        ]
+        return columns
+
+    def _copy_extension_table(self, table: ExtensionTable) -> None:
+        """Copy a table of a program without rows of sessions; it may have no key."""
+        sql = f"SELECT {', '.join(table.columns)} FROM {table.name}"
+        with self._transaction():
+            self._writing.execute(f"DELETE FROM {table.name}")
+            rows = self._reading.execute(sql).fetchall()
+            if rows:
+                text = insert_text(table.name, table.columns)
+                self._writing.executemany(text, rows)
+
+    # -- the comparison ------------------------------------------------------
+
+    def _compare(self) -> tuple[dict[str, int], str]:
+        """Return the numbers of rows and their digest, which both sides have.
+
+        Blobs are named by their content, and no row refers to one that is not there.
+        Raises `CorruptionError` for the first table that differs.
+        """
+        tables = [*_BEFORE, "session", *_OF_SESSIONS, *_AFTER]
+        tables += [table.name for table in self._extension_tables]
+        rows: dict[str, int] = {}
+        digests = hashlib.sha256()
+        for table in tables:
+            theirs, ours = (
+                _digest(self._pages_of(connection, table))
+                for connection in (self._reading, self._writing)
+            )
+            if theirs != ours:
+                raise CorruptionError(
+                    f"{table} differs: {theirs.rows:,} rows, {ours.rows:,} in the copy",
+                    hint="copy again; no program may use the copy meanwhile",
+                )
+            rows[table] = theirs.rows
+            digests.update(theirs.digest)
+        return rows, digests.hexdigest()
+
+    def _pages_of(self, connection: Connection, table: str) -> Iterator[list[Row]]:
+        if table in _COLUMNS:
+            yield from _pages(connection, table)
+        else:
+            sql = f"SELECT {', '.join(self._columns_of(table))} FROM {table}"
+            yield sorted(connection.execute(sql).fetchall(), key=repr)
+
+
+class _Digest(NamedTuple):
+    """The number of rows, and the SHA-256 of what is in them."""
+
+    rows: int
+    digest: bytes
+
+
+def _digest(pages: Iterable[Sequence[Row]]) -> _Digest:
+    number, digest = 0, hashlib.sha256()
+    for rows in pages:
+        number += len(rows)
+        for row in rows:
+            digest.update(repr(row).encode("utf-8", "surrogatepass"))
+    return _Digest(number, digest.digest())
+
+
+def _pages(connection: Connection, table: str) -> Iterator[list[Row]]:
+    """Yield the rows of a table in the order of their keys, some at a time."""
+    columns, key = _COLUMNS[table], _KEYS[table]
+    places = [columns.index(name) for name in key]
+    order = ", ".join(key)
+    select = f"SELECT {', '.join(columns)} FROM {table}"
+    behind = f"WHERE ({order}) > ({', '.join('?' * len(key))})"
+    sql, values = f"{select} ORDER BY {order} LIMIT {_ROWS}", list[Any]()
+    while rows := connection.execute(sql, values).fetchall():
+        yield rows
+        values = [rows[-1][place] for place in places]
+        sql = f"{select} {behind} ORDER BY {order} LIMIT {_ROWS}"
+
+
+def _blobs_in(table: str, columns: Sequence[str], rows: Iterable[Row]) -> set[str]:
+    """Return the blobs that rows refer to; tables of programs have none."""
+    places = [at for at, name in enumerate(columns) if name.endswith("_blob")]
+    if table not in _COLUMNS:
+        return set()
+    return {row[place] for row in rows for place in places if row[place] is not None}
+
+
+def _meta(connection: Connection, key: str) -> str | None:
+    sql = "SELECT value FROM meta WHERE key = ?"
+    row: tuple[str] | None = connection.execute(sql, (key,)).fetchone()
+    return row and row[0]
