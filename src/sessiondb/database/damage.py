@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from sessiondb.database.reading import is_corrupt
-from sessiondb.engine.base import Connection, ReadableCopy, Target, TemporaryPlace
+from sessiondb.engine.base import Connection, ReadableCopy, Target
 from sessiondb.engine.default import temporary_place
+from sessiondb.engine.file_engine import TemporaryPlace
 
 
 class PastDamage:

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 from sessiondb import codec
 from sessiondb.dataclass import dataclass
 from sessiondb.effects.encode import data_columns, same_json
+from sessiondb.effects.session_state import SessionState
 from sessiondb.effects.transaction import (
     NOT_INDEXED,
-    SessionState,
     Transaction,
 )
 from sessiondb.engine.sql import Statement

@@ -15,7 +15,8 @@ from sessiondb.effects import ownership
 from sessiondb.effects.calls import fill_call, filled_call
 from sessiondb.effects.encode import same_json, usage_key
 from sessiondb.effects.ownership import UsageKey
-from sessiondb.effects.transaction import SessionState, Transaction
+from sessiondb.effects.session_state import SessionState
+from sessiondb.effects.transaction import Transaction
 from sessiondb.engine.sql import SparseInsert, Statement
 from sessiondb.errors import ConflictError, NotFoundError
 from sessiondb.model.handles import LEAF, MessageHandle

@@ -21,7 +21,8 @@ from sessiondb.effects.message import (
     seq_of,
 )
 from sessiondb.effects.ownership import UsageKey
-from sessiondb.effects.transaction import SessionState, Transaction
+from sessiondb.effects.session_state import SessionState
+from sessiondb.effects.transaction import Transaction
 from sessiondb.engine.sql import Statement
 from sessiondb.errors import ConflictError, NotFoundError
 from sessiondb.model.purposes import is_prompt

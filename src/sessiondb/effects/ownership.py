@@ -18,7 +18,8 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 from sessiondb.dataclass import dataclass
-from sessiondb.effects.transaction import SessionState, Transaction
+from sessiondb.effects.session_state import SessionState
+from sessiondb.effects.transaction import Transaction
 from sessiondb.engine.sql import ComposedStatement, Statement, as_list
 from sessiondb.schema.terms import COUNTERS, USAGE
 

@@ -16,7 +16,8 @@ from sessiondb.dataclass import dataclass
 from sessiondb.effects import ownership
 from sessiondb.effects.message import TITLE, TURN, seq_of, shortened
 from sessiondb.effects.results import fill_open_calls, give_back_texts, reopen_calls
-from sessiondb.effects.transaction import SessionState, Transaction
+from sessiondb.effects.session_state import SessionState
+from sessiondb.effects.transaction import Transaction
 from sessiondb.engine.base import Connection
 from sessiondb.engine.sql import Statement, as_list
 from sessiondb.errors import NotFoundError

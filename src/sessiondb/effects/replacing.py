@@ -21,7 +21,8 @@ from sessiondb.effects.removal import (
     release_parts,
 )
 from sessiondb.effects.results import fill_open_calls, give_back_texts, reopen_calls
-from sessiondb.effects.transaction import SessionState, Transaction
+from sessiondb.effects.session_state import SessionState
+from sessiondb.effects.transaction import Transaction
 from sessiondb.engine.sql import Statement
 from sessiondb.errors import InvalidInputError
 from sessiondb.model.handles import MessageHandle

@@ -19,7 +19,8 @@ from sessiondb.effects.calls import (
     nearest_call,
 )
 from sessiondb.effects.encode import data_columns
-from sessiondb.effects.transaction import NOT_INDEXED, SessionState, Transaction
+from sessiondb.effects.session_state import SessionState
+from sessiondb.effects.transaction import NOT_INDEXED, Transaction
 from sessiondb.engine.sql import Statement, as_list
 from sessiondb.schema.rows import Blob, PartAddress, PartRow
 

@@ -14,7 +14,8 @@ from sessiondb.effects.fold import CallerFold
 from sessiondb.effects.message import seq_of
 from sessiondb.effects.ownership import derive_model, parent_of
 from sessiondb.effects.project import Home, ProjectPlace, home_of
-from sessiondb.effects.transaction import SessionState, Transaction
+from sessiondb.effects.session_state import SessionState
+from sessiondb.effects.transaction import Transaction
 from sessiondb.engine.sql import ComposedStatement, Statement
 from sessiondb.errors import ConflictError, InvalidInputError, NotFoundError
 from sessiondb.model.versions import TITLE_RANK

@@ -251,15 +251,6 @@ class ReadableCopy:
         self.connection.close()
 
 
-class TemporaryPlace(Protocol):
-    """A private place for one database, removed at the latest when the process ends."""
-
-    path: Path
-
-    def remove(self) -> None:
-        """Remove the place with everything in it; idempotent."""
-
-
 #: What tells one database from another one, while both exist.
 Identity = Hashable
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Final
 
 from sessiondb.engine.address import Address
-from sessiondb.engine.base import Engine, Target, TemporaryPlace
-from sessiondb.engine.file_engine import FileEngine
+from sessiondb.engine.base import Engine, Target
+from sessiondb.engine.file_engine import FileEngine, TemporaryPlace
 from sessiondb.engine.sqlite.engine import SQLITE
 from sessiondb.engine.sqlite.files import TemporaryDatabase
 from sessiondb.engine.sqlite.target import SQLiteFile

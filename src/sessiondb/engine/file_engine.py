@@ -87,3 +87,12 @@ class FileEngine(Engine, Protocol):
 
         Files with such names belong to the database of the rest of the name.
         """
+
+
+class TemporaryPlace(Protocol):
+    """A private place for one database, removed at the latest when the process ends."""
+
+    path: Path
+
+    def remove(self) -> None:
+        """Remove the place with everything in it; idempotent."""

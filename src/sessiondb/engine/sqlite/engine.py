@@ -86,7 +86,11 @@ class SQLite:
     ) -> None:
         """Do nothing: it is locked."""
 
-    def lock_name(self, connection: Connection, *name: str | None) -> bool:  # noqa: ARG002
+    def lock_name(
+        self,
+        connection: Connection,  # noqa: ARG002
+        *name: str | None,  # noqa: ARG002
+    ) -> bool:
         """Return False: it is locked."""
         return False
 

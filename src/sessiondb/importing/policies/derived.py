@@ -16,7 +16,8 @@ from sessiondb.dataclass import dataclass
 from sessiondb.effects import ownership
 from sessiondb.effects.message import TITLE, shortened
 from sessiondb.effects.session import SHARE, free_slug
-from sessiondb.effects.transaction import SessionState, Transaction
+from sessiondb.effects.session_state import SessionState
+from sessiondb.effects.transaction import Transaction
 from sessiondb.engine.sql import Statement
 from sessiondb.importing.rows import lists
 from sessiondb.importing.rows.family import find_cut, move_cuts

@@ -14,7 +14,8 @@ from sessiondb.effects import encode
 from sessiondb.effects.calls import data_of
 from sessiondb.effects.paths import nearest
 from sessiondb.effects.session import put_label
-from sessiondb.effects.transaction import SessionState, Transaction
+from sessiondb.effects.session_state import SessionState
+from sessiondb.effects.transaction import Transaction
 from sessiondb.effects.versions import (
     agree,
     base_of,

@@ -20,7 +20,8 @@ from sessiondb.effects import ownership
 from sessiondb.effects.calls import data_of, filled_call
 from sessiondb.effects.project import ProjectPlace, project_of
 from sessiondb.effects.session import free_slug, slug_holder
-from sessiondb.effects.transaction import SessionState, Transaction
+from sessiondb.effects.session_state import SessionState
+from sessiondb.effects.transaction import Transaction
 from sessiondb.engine.sql import Statement
 from sessiondb.importing.beside.prompts import prompt_row
 from sessiondb.importing.policies.fields import Fields

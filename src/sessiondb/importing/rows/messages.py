@@ -16,7 +16,8 @@ from sessiondb.effects import ownership
 from sessiondb.effects.message import PartPlace
 from sessiondb.effects.ownership import UsageClass
 from sessiondb.effects.session import put_label
-from sessiondb.effects.transaction import SessionState, Transaction
+from sessiondb.effects.session_state import SessionState
+from sessiondb.effects.transaction import Transaction
 from sessiondb.engine.sql import Statement, as_list
 from sessiondb.importing.beside.prompts import PromptsOfBatch
 from sessiondb.importing.rows.new_rows import NewRows

@@ -22,7 +22,8 @@ from sessiondb.effects.calls import (
     without_text,
 )
 from sessiondb.effects.message import PartPlace, part_values
-from sessiondb.effects.transaction import SessionState, Transaction
+from sessiondb.effects.session_state import SessionState
+from sessiondb.effects.transaction import Transaction
 from sessiondb.schema.rows import MESSAGE, PART_VALUES, Blob, PartRow
 
 

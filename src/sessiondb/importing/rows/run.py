@@ -13,7 +13,8 @@ from dataclasses import field
 from typing import Any, NamedTuple, Protocol
 
 from sessiondb.dataclass import dataclass
-from sessiondb.effects.transaction import SessionState, Transaction
+from sessiondb.effects.session_state import SessionState
+from sessiondb.effects.transaction import Transaction
 from sessiondb.importing.rows.new_rows import NewRows
 from sessiondb.model import Problem, Prompt, SourceSession, StoredMessage
 from sessiondb.schema.rows import Blob, MessageRow, PartRow, message_columns

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import and_, exists, or_, select, text, tuple_, update
 from sqlalchemy.sql import ClauseElement
 
-from sessiondb.effects.transaction import STATE
+from sessiondb.effects.session_state import STATE
 from sessiondb.engine.expressions import p, parts, texts
 from sessiondb.schema.rows import SEARCHED
 from sessiondb.schema.tables import blob, file_diff, lease, message, part, session
