@@ -258,11 +258,14 @@ def setting(connection: Any, name: str) -> str:
 def test_settings_begin_and_end_with_a_transaction(connected: Connected) -> None:
     connection = connected(busy_timeout=2.5, durability="normal")
     connection.execute("CREATE TABLE alembic_version AS SELECT '0001' AS version_num")
-    names = "lock_timeout", "synchronous_commit", "transaction_isolation"
+    names = (
+        "lock_timeout", "synchronous_commit", "transaction_isolation",
+        "idle_in_transaction_session_timeout",
+    )  # fmt: skip
     outside = [setting(connection, name) for name in names]
     connection.begin_write(0.0)
     inside = [setting(connection, name) for name in names]
-    assert inside == ["1ms", "off", "read committed"]
+    assert inside == ["1ms", "off", "read committed", "5min"]
     connection.execute("ROLLBACK")
     connection.execute(BEGIN_READ)
     assert setting(connection, "lock_timeout") == "2500ms"

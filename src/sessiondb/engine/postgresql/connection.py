@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 #: One snapshot for all statements of a read.
 BEGIN_READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _BEGIN_WRITE = "BEGIN ISOLATION LEVEL READ COMMITTED"
+#: A process that is stopped while it writes, as on a laptop that sleeps, keeps others
+#: waiting, and the feed, for five minutes and no longer.
+_END_IF_STOPPED = "SET LOCAL idle_in_transaction_session_timeout = 300000"
 #: The time of the server in Unix ms, and the revision of the schema.
 _NOW = (
     "SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000 AS bigint), version_num "
@@ -178,7 +181,7 @@ class PostgreSQLConnection:
         """
         self._check_open()
         self.locked.clear()
-        settings = [lock_timeout(busy_timeout)]
+        settings = [lock_timeout(busy_timeout), _END_IF_STOPPED]
         if self.durability == "normal":
             settings.append("SET LOCAL synchronous_commit = off")
         result = self._send(_BEGIN_WRITE, *settings, _NOW)[-1]
