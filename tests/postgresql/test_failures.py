@@ -246,7 +246,9 @@ def test_an_error_of_the_driver_is_told_by_its_class() -> None:
 def refused(address: Address) -> Any:
     with pytest.raises(SessionDBError) as caught:
         connect(address)
-    assert "secret" not in f"{caught.value} {caught.value.hint}"
+    shown = f"{caught.value} {caught.value.hint}"
+    assert "secret" not in shown
+    assert "\n" not in shown
     return caught.value
 
 

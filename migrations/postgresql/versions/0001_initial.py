@@ -402,6 +402,9 @@ STATEMENTS = (
     """CREATE INDEX ix_part_result ON part (session_id, call_id) WHERE type = 'tool-result' AND (text IS NOT NULL OR text_blob IS NOT NULL)""",
     """CREATE INDEX ix_part_text_blob ON part (text_blob) WHERE text_blob IS NOT NULL""",
     """CREATE INDEX ix_part_unsettled ON part (session_id) WHERE status IN ('pending', 'running')""",
+    """CREATE TABLE part_search (place BIGINT NOT NULL, chunk INTEGER NOT NULL, session_id TEXT COLLATE "C" NOT NULL, is_in_order BOOLEAN NOT NULL, words TSVECTOR NOT NULL, CONSTRAINT pk_part_search PRIMARY KEY (place, chunk), CONSTRAINT fk_part_search_place FOREIGN KEY (place) REFERENCES part (rid) ON DELETE CASCADE)""",
+    """CREATE INDEX ix_part_search_words ON part_search USING gin (words) WHERE chunk = 0""",
+    """CREATE INDEX ix_part_search_chunks ON part_search USING gin (words) WHERE chunk > 0""",
     """CREATE VIEW session_list AS
 SELECT s.id, s.slug, s.title, s.source, s.agent, s.model_id, s.directory,
        j.worktree AS project, s.relation, s.parent_id, s.message_count, s.cost,

@@ -12,7 +12,7 @@ from psycopg.rows import TupleRow
 from sessiondb.engine.address import Address
 from sessiondb.engine.base import Mode
 from sessiondb.engine.postgresql.connection import PostgreSQLConnection
-from sessiondb.engine.postgresql.failures import translate
+from sessiondb.engine.postgresql.failures import message_of, translate
 from sessiondb.engine.postgresql.parameters import (
     ConnectionParameters,
     parameters_of,
@@ -90,7 +90,7 @@ def _refusal(
     libpq has no SQLSTATE for it. So this asks whether the server accepts connections at
     all, and another database of it whether it has this one.
     """
-    text = f"{address} cannot be opened: {error}"
+    text = f"{address} cannot be opened: {message_of(error)}"
     attempt = error.pgconn
     conninfo = make_conninfo(**parameters.by_name()).encode()
     if attempt is None or pq.PGconn.ping(conninfo) != pq.Ping.OK:

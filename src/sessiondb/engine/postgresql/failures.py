@@ -110,16 +110,18 @@ def translate(error: Exception) -> SessionDBError:
 
     kind, text = _entry_of(state)
     text = text or (kind.__doc__ or "").rstrip(".")
-    return kind(f"{text}: {_message_of(error)}", hint=_HINTS.get(kind))
+    return kind(f"{text}: {message_of(error)}", hint=_HINTS.get(kind))
 
 
 def _of_the_driver(error: Exception) -> SessionDBError:
     if is_gone(error):
-        text = f"the connection to the server is gone: {error}"
+        text = f"the connection to the server is gone: {message_of(error)}"
         return UnavailableError(text, hint=_HINTS[UnavailableError])
     if isinstance(error, psycopg.DataError):
-        return InvalidInputError(f"not a value that can be stored here: {error}")
-    return SessionDBError(f"psycopg refused: {error}")
+        return InvalidInputError(
+            f"not a value that can be stored here: {message_of(error)}"
+        )
+    return SessionDBError(f"psycopg refused: {message_of(error)}")
 
 
 def _entry_of(state: str) -> tuple[type[SessionDBError], str | None]:
@@ -127,11 +129,11 @@ def _entry_of(state: str) -> tuple[type[SessionDBError], str | None]:
     return _BY_STATE.get(state, by_class)
 
 
-def _message_of(error: Exception) -> str:
-    """Return the message of the server, without the lines that show the statement."""
+def message_of(error: Exception) -> str:
+    """Return the message of an error in one line, without that of the statement."""
     if isinstance(error, psycopg.Error) and error.diag.message_primary:
         return error.diag.message_primary
-    return str(error)
+    return " ".join(str(error).split())
 
 
 @contextmanager
