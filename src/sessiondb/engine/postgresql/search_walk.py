@@ -90,18 +90,21 @@ class MatchWalk:
             self._params["seen"] = as_list([*seen, *candidates])
         return list(candidates.values())
 
+    def _drop(self, step: Callable[[int], Read[Rows]]) -> None:
+        self._steps = [each for each in self._steps if each != step]
+
     def _read_newest(self, most: int) -> Read[Rows]:
         """Walk the newest places, as long as they have enough."""
         rows = yield from self._run(newest_statement, rows=most, window=_WINDOW)
         if len(rows) >= _MANY_IN_WINDOW:
-            self._steps.remove(self._read_rare)
+            self._drop(self._read_rare)
         if len(rows) < most:
-            self._steps.remove(self._read_newest)
+            self._drop(self._read_newest)
         return rows
 
     def _read_rare(self, most: int) -> Read[Rows]:  # noqa: ARG002  they are few
         """Look up the places of all matches, if these are few."""
-        self._steps.remove(self._read_rare)
+        self._drop(self._read_rare)
         params = {**self._params, "many": _MOST_PLACES + 1}
         rows = yield probe_statement(bounds_in(params)), params
         if len(rows) <= _MOST_PLACES:
@@ -111,7 +114,7 @@ class MatchWalk:
 
     def _read_in_sessions(self, most: int) -> Read[Rows]:  # noqa: ARG002  they are few
         """Look up the places of matches in the sessions that pass, if these are few."""
-        self._steps.remove(self._read_in_sessions)
+        self._drop(self._read_in_sessions)
         sessions = yield from self._run(session_statement, many=_MOST_SESSIONS + 1)
         messages = sum([message_count for _, message_count in sessions])
         if len(sessions) <= _MOST_SESSIONS and messages <= _MOST_MESSAGES:
