@@ -214,6 +214,7 @@ class Queries(UsageQueries, MessageQueries, ExtensionQueries, ValueQueries):
         `InvalidInputError` for a query without words.
         """
         load("sessiondb.repository.changed_files")
+        load("sessiondb.repository.search")
         from sessiondb.repository.changed_files import changed_file
         from sessiondb.repository.search import search
 

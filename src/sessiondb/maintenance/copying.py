@@ -100,12 +100,12 @@ def copy(source: Store, to: Store, *, progress: Progress | None = None) -> Copie
     meanwhile is not in the copy. Raises `CorruptionError` for rows that cannot be read,
     or that differ in the end, and the errors of both engines.
     """
-    theirs, ours = database_of(source), database_of(to)
-    if theirs == ours:
-        raise InvalidInputError(f"{ours} cannot be copied into itself")
+    stored, copied = database_of(source), database_of(to)
+    if stored == copied:
+        raise InvalidInputError(f"{copied} cannot be copied into itself")
     with ExitStack() as stack:
-        reading = stack.enter_context(connected(theirs))
-        writing = stack.enter_context(connected(ours, mode="rw"))
+        reading = stack.enter_context(connected(stored))
+        writing = stack.enter_context(connected(copied, mode="rw"))
         reading.execute(reading.engine.begin_read)
         return _Copy(reading, writing).run(progress or _report_nothing)
 
@@ -128,11 +128,11 @@ class _Copy:
         left_out = self._make_extension_tables()
         for table in _BEFORE:
             self._copy_table(table)
-        done = copied = 0
+        done = written = 0
         groups = list(self._groups())
         every = sum(map(len, groups))
         for ids in groups:
-            copied += self._copy_sessions(ids)
+            written += self._copy_sessions(ids)
             done += len(ids)
             progress(done, every)
         for table in _AFTER:
@@ -143,7 +143,7 @@ class _Copy:
         self._complete()
         rows, digest = self._compare()
         self._release()
-        return Copied(copied, every - copied, rows, digest, left_out)
+        return Copied(written, every - written, rows, digest, left_out)
 
     @contextmanager
     def _transaction(self) -> Iterator[int]:
@@ -213,21 +213,23 @@ class _Copy:
 
     def _copy_sessions(self, ids: Sequence[str]) -> int:
         """Copy those sessions of a group that differ; return how many."""
-        theirs = self._rows_of(self._reading, ids)
-        ours = self._rows_of(self._writing, ids)
+        stored = self._rows_of(self._reading, ids)
+        copied = self._rows_of(self._writing, ids)
         differing = [
             name
             for name in ids
-            if any(theirs[table].get(name) != ours[table].get(name) for table in theirs)
+            if any(
+                stored[table].get(name) != copied[table].get(name) for table in stored
+            )
         ]
         if not differing:
             return 0
 
         with self._transaction():
-            self._remove_rows(ours, differing)
+            self._remove_rows(copied, differing)
             going = {
                 table: [row for name in differing for row in rows.get(name, ())]
-                for table, rows in theirs.items()
+                for table, rows in stored.items()
             }
             self._copy_blobs(going)
             self._write_sessions(going.pop("session"))
@@ -250,7 +252,7 @@ class _Copy:
             if table.is_of_sessions
         }
         listed = connection.engine.dialect.list_text("ids", str)
-        found: dict[str, dict[str, list[Row]]] = {}
+        by_table: dict[str, dict[str, list[Row]]] = {}
         for table, owner in tables.items():
             columns = self._columns_of(table)
             sql = f"SELECT {', '.join(columns)} FROM {table} WHERE {owner} IN {listed}"
@@ -261,17 +263,17 @@ class _Copy:
                 # The table of a program may have no key.
                 rows.sort(key=repr)
             place = columns.index(owner)
-            by_session = found[table] = dict[str, list[Row]]()
+            by_session = by_table[table] = dict[str, list[Row]]()
             for row in rows:
                 by_session.setdefault(row[place], []).append(row)
-        return found
+        return by_table
 
     def _remove_rows(
-        self, ours: Mapping[str, Mapping[str, list[Row]]], ids: Sequence[str]
+        self, copied: Mapping[str, Mapping[str, list[Row]]], ids: Sequence[str]
     ) -> None:
         """Remove what sessions have in the copy; their own row is updated."""
         listed = self._writing.engine.dialect.list_text("ids", str)
-        for table, rows in ours.items():
+        for table, rows in copied.items():
             stale = [row for name in ids for row in rows.get(name, ())]
             if not stale:
                 continue
@@ -289,8 +291,8 @@ class _Copy:
         names = sorted(hashes)
         for start in range(0, len(names), _BLOBS):
             some = as_list(names[start : start + _BLOBS])
-            found = self._reading.execute(sql, {"hashes": some})
-            blobs = [Blob(*row) for row in found]
+            read = self._reading.execute(sql, {"hashes": some})
+            blobs = [Blob(*row) for row in read]
             self._writing.engine.insert_blobs(self._writing, blobs)
 
     def _write_sessions(self, rows: Sequence[Row]) -> None:
@@ -379,17 +381,17 @@ class _Copy:
         rows: dict[str, int] = {}
         digests = hashlib.sha256()
         for table in tables:
-            theirs, ours = (
+            stored, copied = (
                 _digest(self._pages_of(connection, table))
                 for connection in (self._reading, self._writing)
             )
-            if theirs != ours:
+            if stored != copied:
                 raise CorruptionError(
-                    f"{table} differs: {theirs.rows:,} rows, {ours.rows:,} in the copy",
+                    f"{table} differs: {stored.rows:,} rows, {copied.rows:,} in the copy",
                     hint="copy again; no program may use the copy meanwhile",
                 )
-            rows[table] = theirs.rows
-            digests.update(theirs.digest)
+            rows[table] = stored.rows
+            digests.update(stored.digest)
         return rows, digests.hexdigest()
 
     def _pages_of(self, connection: Connection, table: str) -> Iterator[list[Row]]:

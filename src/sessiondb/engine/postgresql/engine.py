@@ -16,16 +16,16 @@ from sessiondb.engine.postgresql.blobs import insert_blobs
 from sessiondb.engine.postgresql.connection import BEGIN_READ, PostgreSQLConnection
 from sessiondb.engine.postgresql.dialect import DIALECT
 from sessiondb.engine.postgresql.extension_tables import PostgreSQLExtensionTables
+from sessiondb.engine.postgresql.feed import PostgreSQLChangeFeed
 from sessiondb.engine.postgresql.locks import lock_keys
+from sessiondb.engine.postgresql.search import PostgreSQLSearchIndex
 
 if TYPE_CHECKING:
     import sqlalchemy
     from sqlalchemy.ext.asyncio import AsyncConnection
 
-    from sessiondb.engine.feed import ChangeFeed
     from sessiondb.engine.postgresql.session_sizes import PostgreSQLSessionSizes
     from sessiondb.engine.postgresql.upkeep import PostgreSQLUpkeep
-    from sessiondb.engine.search_index import SearchIndex
 
 
 class PostgreSQL:
@@ -39,24 +39,12 @@ class PostgreSQL:
     dialect = DIALECT
     usage = MessageSums(DIALECT)
     extensions = PostgreSQLExtensionTables()
+    search = PostgreSQLSearchIndex()
+    feed = PostgreSQLChangeFeed()
 
     translate = staticmethod(failures.translate)
     must_repeat = staticmethod(failures.must_repeat)
     insert_blobs = staticmethod(insert_blobs)
-
-    @cached_property
-    def search(self) -> SearchIndex:
-        """The search index."""
-        from sessiondb.engine.postgresql.search import PostgreSQLSearchIndex
-
-        return PostgreSQLSearchIndex()
-
-    @cached_property
-    def feed(self) -> ChangeFeed:
-        """The feed of changes."""
-        from sessiondb.engine.postgresql.feed import PostgreSQLChangeFeed
-
-        return PostgreSQLChangeFeed()
 
     @cached_property
     def session_sizes(self) -> PostgreSQLSessionSizes:
