@@ -387,7 +387,7 @@ class _Copy:
             )
             if stored != copied:
                 raise CorruptionError(
-                    f"{table} differs: {stored.rows:,} rows, {copied.rows:,} in the copy",
+                    f"{table} differs: {stored.rows:,} rows, {copied.rows:,} here",
                     hint="copy again; no program may use the copy meanwhile",
                 )
             rows[table] = stored.rows
