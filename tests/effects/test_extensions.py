@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -715,8 +716,9 @@ def test_the_size_of_a_session_includes_its_rows(
     store: Store, stepped: SessionHandle
 ) -> None:
     before = store.freed_bytes([stepped])
-    store.insert_rows(STEP, [step(stepped, 3, state=bytes(100_000))])
-    assert store.freed_bytes([stepped]) == pytest.approx(before + 105_000, rel=0.02)
+    # Not zeros, which a server compresses.
+    store.insert_rows(STEP, [step(stepped, 3, state=os.urandom(100_000))])
+    assert store.freed_bytes([stepped]) == pytest.approx(before + 110_000, rel=0.1)
     page = store.sessions(order="size", project=ALL)
     assert page.sizes[0] > 100_000
 

@@ -174,6 +174,19 @@ def test_a_server_keeps_its_storage_by_itself(connection: Any) -> None:
     assert POSTGRESQL.checkpoint(connection)
 
 
+def test_a_reference_that_the_owner_of_the_server_broke_is_found(
+    connection: Any,
+) -> None:
+    connection.execute("SET session_replication_role = replica")
+    connection.execute(
+        "INSERT INTO label (session_id, seq, label) "
+        "VALUES ('ses_a', 1, 'x'), ('ses_a', 2, 'y')"
+    )
+    connection.execute("SET session_replication_role = origin")
+    broken = POSTGRESQL.upkeep.broken_references(connection)
+    assert broken == [("label", "message")] * 2
+
+
 def test_references_to_a_table_are_named(connection: Any) -> None:
     references = POSTGRESQL.upkeep.references_to(connection, "blob")
     assert {("part", "text_blob"), ("message", "data_blob")} <= set(references)

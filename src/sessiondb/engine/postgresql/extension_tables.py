@@ -26,7 +26,11 @@ _KEEP = (
     "version = excluded.version, tables = excluded.tables, "
     "time_updated = excluded.time_updated"
 )
-_ELEMENTS = "json_array_elements_text(CAST(e.tables AS JSON))"
+#: A declaration that is not an array names nothing.
+_ELEMENTS = (
+    "json_array_elements_text(CASE json_typeof(CAST(e.tables AS JSON)) "
+    "WHEN 'array' THEN CAST(e.tables AS JSON) ELSE '[]' END)"
+)
 _DECLARED = f"SELECT e.name, t FROM extension AS e CROSS JOIN {_ELEMENTS} AS t"
 _RELATION = f"c.relkind = 'r' AND c.relnamespace = {SCHEMA}"
 _COLUMNS = f"""

@@ -19,7 +19,7 @@ from sqlalchemy import Column, LargeBinary, Table, Text, UniqueConstraint
 from sessiondb.engine.postgresql.dialect import DIALECT
 from sessiondb.engine.postgresql.extension_tables import PostgreSQLExtensionTables
 from sessiondb.engine.session_rows import OWNERS, freed_blobs, own_blobs
-from sessiondb.engine.sql import ComposedStatement, Read
+from sessiondb.engine.sql import ComposedStatement, Read, quoted
 
 #: Bytes of a row besides its values, and of an entry of an index: headers, and places.
 _ROW, _ENTRY = 36, 20
@@ -127,7 +127,9 @@ def _bytes_of_rows(ids: dict[str, str]) -> Read[tuple[dict[str, int], int]]:
     for extension_table in _EXTENSIONS.tables_of(declarations):
         if extension_table.is_of_sessions:
             names = extension_table.columns
-            values = " + ".join(f"coalesce(pg_column_size({it}), 0)" for it in names)
+            values = " + ".join(
+                f"coalesce(pg_column_size({quoted(it)}), 0)" for it in names
+            )
             condition = f" WHERE session_id {_NAMED}" if ids else ""
             statement = ComposedStatement(
                 f"SELECT session_id, sum({_ROW} + 2 * {_ENTRY} + {values}) "
