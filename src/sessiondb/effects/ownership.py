@@ -351,6 +351,7 @@ def mark(tx: Transaction, session_id: str, seq: int, inherited: int) -> None:
     tx.run(_SET_MESSAGE, sid=session_id, at=seq, inherited=inherited)
     if inherited:
         tx.run(_UNINDEX, sid=session_id, at=seq)
+        tx.engine.search.take_out(tx.connection, session_id, seq)
 
     tx.run(_SET_PARTS, sid=session_id, at=seq, inherited=inherited)
     if not inherited:

@@ -75,6 +75,7 @@ class RevisingVerbs(Queue):
         result: SnapshotResult[R] = SnapshotResult()
         fold = CallerFold(lambda connection: run(connection, reads))
         self.add(ReadInUnit(fold, result))
+        self.is_alone = True
         return result
 
     def expect(

@@ -417,9 +417,16 @@ class Engine(Protocol):
         The engine gave it up for one of another writer.
         """
 
-    def begin_write(self, connection: Connection, busy_timeout: float = 0.0) -> int:
+    def begin_write(
+        self,
+        connection: Connection,
+        busy_timeout: float = 0.0,
+        *,
+        is_alone: bool = False,
+    ) -> int:
         """Begin a transaction that writes; return the time of the database, Unix ms.
 
+        With *is_alone* no other one writes until it ends.
         An engine with one lock for all writers takes it here, so that none fails
         another one, and waits for it as long as *connection* does by itself, and up to
         *busy_timeout* seconds more; one with locks of its own for each family waits as

@@ -96,6 +96,12 @@ class SearchIndex(Protocol):
         Those that wait go on waiting.
         """
 
+    def take_out(self, connection: Connection, session_id: str, seq: int) -> None:
+        """Remove the entries of a message, whose parts are not ``indexed`` any more.
+
+        A no-op for an index that follows the rows by itself.
+        """
+
     def waiting_parts(self) -> WaitingParts:
         """Return what a writer knows that has not read anything yet."""
 

@@ -68,13 +68,16 @@ class WriterConnection:
 
         return connection
 
-    def begin(self, connection: Connection, busy_timeout: float) -> Transaction:
+    def begin(
+        self, connection: Connection, busy_timeout: float, *, is_alone: bool = False
+    ) -> Transaction:
         """Begin a transaction that writes, on a schema that is known to be ours.
 
-        It waits up to *busy_timeout* seconds for other writers. Raises
+        It waits up to *busy_timeout* seconds for other writers, and with *is_alone* for
+        all of them. Raises
         `SchemaVersionError` and `UntrustedDatabaseError`.
         """
-        now = self.engine.begin_write(connection, busy_timeout)
+        now = self.engine.begin_write(connection, busy_timeout, is_alone=is_alone)
         commits = self.engine.commits_of_others(connection)
         if commits != self._commits_seen:
             self._see_others(connection, commits)

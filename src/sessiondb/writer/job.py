@@ -81,6 +81,8 @@ class Batch:
     changes: list[Change] = field(default_factory=list)
     #: ``full`` if a job wants its unit on disk when it returns.
     durability: str = "normal"
+    #: Whether one of them reads: see `Queue.is_alone`.
+    is_alone: bool = False
     #: Seconds that the most patient of them waits for other processes.
     busy_timeout: float = 0.0
 
@@ -89,6 +91,7 @@ class Batch:
         self.jobs.append(job)
         if job.durability == "full":
             self.durability = "full"
+        self.is_alone |= job.unit.is_alone
         self.busy_timeout = max(self.busy_timeout, job.busy_timeout)
 
     def resolve(self, sinks: Iterable[Sink]) -> None:

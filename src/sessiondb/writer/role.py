@@ -251,11 +251,15 @@ class Writer:
             raise StoreClosedError("the store is closed")
 
         connection = self.connection.ready(batch.durability)
-        tx = self.connection.begin(connection, batch.busy_timeout)
+        tx = self.connection.begin(
+            connection, batch.busy_timeout, is_alone=batch.is_alone
+        )
         good = apply_all(tx, batch.jobs)
         if not good and len(batch.jobs) > 1:
             connection.execute("ROLLBACK")
-            tx = self.connection.begin(connection, batch.busy_timeout)
+            tx = self.connection.begin(
+                connection, batch.busy_timeout, is_alone=batch.is_alone
+            )
             good = apply_guarded(tx, batch.jobs)
 
         if not good:

@@ -40,6 +40,9 @@ _NOW = (
     "SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000 AS bigint), version_num "
     "FROM alembic_version"
 )
+#: The lock of one that writes beside others, or alone: "SDB2".
+_BESIDE_OTHERS = f"SELECT pg_advisory_xact_lock_shared({0x53444232})"
+_ALONE = f"SELECT pg_advisory_xact_lock({0x53444232})"
 _TRANSACTION = late_pattern(
     r"\s*(BEGIN|START|COMMIT|END|ROLLBACK|ABORT|SAVEPOINT|RELEASE)\b"
 )
@@ -173,10 +176,11 @@ class PostgreSQLConnection:
         self._check_open()
         self._send(_BEGIN_WRITE, lock_timeout(busy_timeout))
 
-    def begin_write(self, busy_timeout: float) -> int:
+    def begin_write(self, busy_timeout: float, *, is_alone: bool = False) -> int:
         """Begin a transaction that writes, and return the time of the server, Unix ms.
 
-        It waits up to *busy_timeout* seconds for each lock. Raises
+        It waits up to *busy_timeout* seconds for each lock; with *is_alone* for all
+        others that write, and they for it. Raises
         `errors.UndefinedTable` for a database that is not ours.
         """
         self._check_open()
@@ -184,7 +188,8 @@ class PostgreSQLConnection:
         settings = [lock_timeout(busy_timeout), _END_IF_STOPPED]
         if self.durability == "normal":
             settings.append("SET LOCAL synchronous_commit = off")
-        result = self._send(_BEGIN_WRITE, *settings, _NOW)[-1]
+        turn = _ALONE if is_alone else _BESIDE_OTHERS
+        result = self._send(_BEGIN_WRITE, *settings, turn, _NOW)[-1]
         now, revision = result.get_value(0, 0), result.get_value(0, 1)
         if now is None or revision is None:
             raise errors.UndefinedTable("alembic_version has no row")

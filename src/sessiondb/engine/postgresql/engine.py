@@ -66,9 +66,13 @@ class PostgreSQL:
         usable: bool = connection.is_usable
         return usable
 
-    def begin_write(self, connection: Any, busy_timeout: float = 0.0) -> int:
+    def begin_write(
+        self, connection: Any, busy_timeout: float = 0.0, *, is_alone: bool = False
+    ) -> int:
         """Begin a transaction, which takes its locks one by one: see `locks`."""
-        now: int = connection.begin_write(connection.busy_timeout + busy_timeout)
+        now: int = connection.begin_write(
+            connection.busy_timeout + busy_timeout, is_alone=is_alone
+        )
         return now
 
     def lock_families(self, connection: Any, session_ids: Collection[str]) -> bool:

@@ -47,6 +47,7 @@ from sessiondb.engine.postgresql.search_writing import (
     put,
     read_texts,
     rebuild,
+    take_out,
 )
 from sessiondb.engine.query import SearchQuery
 from sessiondb.engine.search_comparison import (
@@ -76,6 +77,7 @@ class PostgreSQLSearchIndex:
     words_of_part = staticmethod(words_of_part)
 
     prepare, put = staticmethod(prepare), staticmethod(put)
+    take_out = staticmethod(take_out)
     waiting_parts = NewParts
 
     def has_passed(

@@ -42,6 +42,10 @@ _INSERT = (
     "VALUES (?, ?, ?, ? <> 0, CAST(? AS tsvector))"
 )
 _REMOVE = f"DELETE FROM part_search WHERE place IN {DIALECT.list_text('places', int)}"
+_TAKE_OUT = (
+    "DELETE FROM part_search WHERE place IN "
+    "(SELECT rid FROM part WHERE session_id = ? AND seq = ?)"
+)
 #: Whether the entries from ``:place`` to ``:last`` differ from those of a JSON array.
 _EXPECTED = (
     "SELECT CAST(value ->> 0 AS BIGINT), value ->> 1, CAST(value ->> 2 AS INTEGER), "
@@ -135,6 +139,11 @@ class NewParts:
             put(connection, as_list(self._addresses))
             self._addresses = []
         return False
+
+
+def take_out(connection: Connection, session_id: str, seq: int) -> None:
+    """Remove the entries of a message."""
+    connection.execute(_TAKE_OUT, (session_id, seq))
 
 
 def damaged(connection: Connection) -> Iterator[str]:

@@ -184,7 +184,12 @@ def open_files() -> set[disk.FileIdentity]:
     return {file for file in opened if file is not None}
 
 
-def begin_write(connection: Any, busy_timeout: float = 0.0) -> int:
+def begin_write(
+    connection: Any,
+    busy_timeout: float = 0.0,
+    *,
+    is_alone: bool = True,  # noqa: ARG001  it always is
+) -> int:
     """Begin a transaction with the write lock, waiting *busy_timeout* seconds for it.
 
     Returns the time of the machine, in Unix ms.

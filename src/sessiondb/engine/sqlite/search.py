@@ -90,6 +90,9 @@ class SQLiteSearchIndex:
         """Index rows of ``part``, a list parameter, that do not wait for others."""
         connection.execute(_PUT, {"parts": parts})
 
+    def take_out(self, connection: Connection, session_id: str, seq: int) -> None:
+        """Do nothing: a trigger removes what is not indexed any more."""
+
     waiting_parts = SQLiteWaitingParts
 
     def is_behind(self, connection: Connection) -> bool:
