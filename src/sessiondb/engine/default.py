@@ -48,7 +48,5 @@ def temporary_place() -> TemporaryPlace:
 
 def loaded_engines() -> list[Engine]:
     """Return the engines that this process can have used: no other one is loaded."""
-    module = sys.modules.get("sessiondb.engine.postgresql.target")
-    if module is None:
-        return [SQLITE]
-    return [SQLITE, module.PostgreSQLDatabase.engine]
+    module = sys.modules.get("sessiondb.engine.postgresql.engine")
+    return [SQLITE] if module is None else [SQLITE, module.POSTGRESQL]

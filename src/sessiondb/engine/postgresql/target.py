@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from sessiondb.dataclass import dataclass
 from sessiondb.engine.address import Address
@@ -38,8 +38,15 @@ class PostgreSQLDatabase:
     """The database at ``address``, in the first schema of the role's search path."""
 
     address: Address
-    path: ClassVar[Path | None] = None
-    engine: ClassVar[Engine] = POSTGRESQL
+
+    @property
+    def engine(self) -> Engine:
+        """The engine of servers."""
+        return POSTGRESQL
+
+    @property
+    def path(self) -> None:
+        """None: it is not a file."""
 
     def __str__(self) -> str:
         return str(self.address)

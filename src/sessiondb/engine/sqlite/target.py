@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from sessiondb.dataclass import dataclass
 from sessiondb.engine import disk
@@ -24,7 +24,11 @@ class SQLiteFile:
     """The database at ``path``, which may be missing."""
 
     path: Path
-    engine: ClassVar[Engine] = SQLITE
+
+    @property
+    def engine(self) -> Engine:
+        """The engine of files."""
+        return SQLITE
 
     def __str__(self) -> str:
         return str(self.path)
