@@ -215,3 +215,59 @@ def test_a_copy_that_is_killed_is_completed_by_the_same_command(
     with Store.open(place) as to:
         assert described(to) == described(source)
         assert check(to) == []
+
+
+def typed(*words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "sessiondb", *words]
+    return subprocess.run(
+        command, env=environment(), capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.slow
+def test_the_command_says_what_it_did_and_where(
+    source: Store, opened: Opened, tmp_path: Path
+) -> None:
+    place = tmp_path / "copy.db"
+    done = typed("copy", str(source.path), str(place))
+    assert (done.returncode, done.stdout) == (0, f"{place}\n")
+    assert done.stderr.endswith("sessions copied; all rows are equal\n")
+    with Store.open(place) as to:
+        assert described(to) == described(source)
+
+    again = typed("copy", str(source.path), str(place))
+    assert again.returncode == 1
+    assert "the copy has sessions of its own" in again.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (["copy", "missing.db", "to.db"], 3, "no database at"),
+        (
+            ["--db", "a.db", "copy", "b.db", "c.db"],
+            2,
+            "copy names both databases itself",
+        ),
+        (
+            ["copy", "postgresql://a:secret@127.0.0.1:1/s", "to.db"],
+            5,
+            "a:***@127.0.0.1",
+        ),
+    ],
+)
+def test_a_wrong_command_writes_nothing(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    words: list[str],
+    code: int,
+    message: str,
+) -> None:
+    pytest.importorskip("psycopg")
+    monkeypatch.chdir(tmp_path)
+    done = typed(*words)
+    assert (done.returncode, done.stdout) == (code, "")
+    assert message in done.stderr
+    assert "secret" not in done.stderr
+    assert list(tmp_path.iterdir()) == []
