@@ -199,8 +199,8 @@ def everything(store: Store, **how: Any) -> dict[str, Any]:
     [
         {"_WINDOW": 1, "_MOST_PLACES": 0, "_MOST_SESSIONS": 0},
         {"_WINDOW": 1, "_PLACES_AT_ONCE": 3},
-        {"_WINDOW": 7, "_MANY_IN_WINDOW": 1, "_MOST_MESSAGES": 0},
-        {"_WINDOW": 30, "_MANY_IN_WINDOW": 1_000, "_MOST_PLACES": 0},
+        {"_WINDOW": 7, "_MOST_WINDOWS": 1_000, "_MOST_MESSAGES": 0},
+        {"_WINDOW": 30, "_MOST_WINDOWS": 0, "_MOST_PLACES": 0},
         {"_WINDOW": 10_000},
     ],
 )
@@ -233,9 +233,9 @@ def test_a_walk_ends_with_its_limit_and_a_probe_reads_the_index(
     long: Store, is_once: bool
 ) -> None:
     match = read_match(search_query("often").match or "")
-    params = {"words": match.words, "in_chunk": match.in_chunk, "rows": 5, "many": 9,
+    params = {"words": match.words, "in_chunk": match.in_chunk, "many": 9,
               "window": 3, "places": "[1, 2]"}  # fmt: skip
-    shape = MatchShape(("s.agent = 'x'",), (), "newest", is_once)
+    shape = MatchShape(("s.agent = 'x'",), (), "newest", is_once, 8)
     for walk in (walk_statement, newest_statement):
         lines = plan(long, walk(shape), params)
         assert "Index Scan Backward using pk_part_search" in lines

@@ -62,8 +62,6 @@ from sessiondb.engine.search_words import words_of_part
 from sessiondb.engine.sql import Read, Rows, as_list
 from sessiondb.schema.rows import PartAddress
 
-#: Entries of which the covers of a query are counted.
-_SAMPLE = 1_000
 #: Rows of which the texts are compared at once.
 _AT_ONCE = 200
 _MARK_BEGIN, _MARK_END = SNIPPET_MARKS
@@ -169,7 +167,7 @@ class PostgreSQLSearchIndex:
             for index, match in enumerate(matches)
         }
         statement = rarest_statement(len(matches))
-        ((*counts,),) = yield statement, {**params, "rows": _SAMPLE}
+        ((*counts,),) = yield statement, params
         return counts.index(min(counts))
 
     # -- texts without an index ----------------------------------------------
@@ -186,8 +184,8 @@ class PostgreSQLSearchIndex:
         spread, scanned = params.get("spread"), params["scanned"]
         # Nearly every part is decided by its own text.
         own = params["cover"] if spread is not None else scanned
-        statement = scan_statement(tuple(terms), bounds_in(params), order)
-        scan = yield statement, {**params, **_possible(own), "rows": rows}
+        statement = scan_statement(tuple(terms), bounds_in(params), order, rows)
+        scan = yield statement, {**params, **_possible(own)}
 
         texts = yield from _texts_at([row[0] for row in scan if row[7]])
         hits: set[int] = set()

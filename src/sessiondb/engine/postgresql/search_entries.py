@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
@@ -28,23 +29,26 @@ class Entry(NamedTuple):
 
 def words_in(text: str) -> list[str]:
     """Return the words of a text in their order, as the index has them."""
-    return [word[:LONGEST_WORD] for word in WORD.findall(fold(text))]
+    words: list[str] = WORD.findall(fold(text))
+    if max(map(len, words), default=0) > LONGEST_WORD:
+        return [word[:LONGEST_WORD] for word in words]
+    return words
 
 
 def entries_of(texts: Iterable[str | None], words: str | None) -> list[Entry]:
     """Return the entries of a part with these texts, and *words* beside them."""
-    positions: dict[str, list[int]] = {}
-    last = 0
+    positions: defaultdict[str, list[int]] = defaultdict(list)
+    first = 1
     for text in texts:
-        for word in words_in(text or ""):
-            last += 1
-            positions.setdefault(word, []).append(last)
+        words_of_text = words_in(text or "")
+        for place, word in enumerate(words_of_text, first):
+            positions[word].append(place)
         # No phrase begins in one text and ends in the next.
-        last += 1
+        first += len(words_of_text) + 1
     for word in fold(words or "").split():
         positions.setdefault(word[:LONGEST_WORD], [])
 
-    is_in_order = last <= _LAST_POSITION and all(
+    is_in_order = first <= _LAST_POSITION and all(
         len(each) <= _MOST_POSITIONS for each in positions.values()
     )
     chunks = list(_chunks_of(positions))

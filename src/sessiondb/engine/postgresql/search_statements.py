@@ -59,6 +59,8 @@ _IS_MATCH = (
     f"(f.chunk = 0 AND ts_match_vq(f.words, {_WORDS}) "
     f"OR f.chunk > 0 AND ts_match_vq(f.words, {_IN_CHUNK}))"
 )
+#: Entries in which words are counted.
+_SAMPLE = 1_000
 #: How well a match fits, by how often it has the words, and by its length.
 _SCORE = f"-ts_rank(f.words, {_WORDS}, 1)"
 _BYTES = " + ".join(
@@ -109,6 +111,8 @@ class MatchShape(NamedTuple):
     order: str
     #: Whether one match of a session is enough.
     is_once: bool = False
+    #: The most matches. A server that does not know it plans each query anew.
+    limit: int = 0
 
 
 def _select_matches(shape: MatchShape, *of_entries: str) -> str:
@@ -117,7 +121,7 @@ def _select_matches(shape: MatchShape, *of_entries: str) -> str:
     Its columns are `_COLUMNS`. Parts are looked up for each match: to read all of them
     in the same order, as a server would, is no faster.
     """
-    terms, bounds, order, _ = shape
+    terms, bounds, order, *_ = shape
     sort_key = {"newest": "NULL", "time": "-x.time_created", "rank": _SCORE}[order]
     has_siblings = "false"
     of_parts = ["p.rid = f.place", "p.indexed = 1", _VISIBLE, *terms]
@@ -146,10 +150,10 @@ _COLUMNS = "place, session_id, seq, sort_key, is_split, has_siblings"
 
 
 def _walk(shape: MatchShape, *of_entries: str) -> Statement:
-    """Return the query that walks the entries, backwards, up to ``:rows`` matches."""
+    """Return the query that walks the entries, backwards, up to the limit."""
     newest = _select_matches(shape, _IS_MATCH, *of_entries)
     if not shape.is_once:
-        return ComposedStatement(f"{newest} LIMIT :rows")
+        return ComposedStatement(f"{newest} LIMIT {shape.limit}")
 
     # From the match of one session to that of the next. The session is compared first:
     # a long one may have thousands of other matches.
@@ -160,13 +164,13 @@ def _walk(shape: MatchShape, *of_entries: str) -> Statement:
         f"(SELECT q.*, ARRAY[q.session_id] FROM ({newest} LIMIT 1) AS q) "
         "UNION ALL SELECT q.*, w.seen || q.session_id FROM walk AS w "
         f"CROSS JOIN LATERAL ({following} LIMIT 1) AS q) "
-        f"SELECT {_COLUMNS} FROM walk LIMIT :rows"
+        f"SELECT {_COLUMNS} FROM walk LIMIT {shape.limit}"
     )
 
 
 @lru_cache(maxsize=256)
 def walk_statement(shape: MatchShape) -> Statement:
-    """Return the query for the newest ``:rows`` matches."""
+    """Return the query for the newest matches."""
     return _walk(shape)
 
 
@@ -235,15 +239,16 @@ def session_match_statement(shape: MatchShape) -> Statement:
     )
 
 
+@lru_cache(maxsize=16)
 def rarest_statement(number: int) -> Statement:
-    """Return the query for how many of the newest ``:rows`` entries have each word."""
+    """Return the query for how many of the newest entries have each words."""
     counts = [
         f"count(*) FILTER (WHERE ts_match_vq(f.words, CAST(:words{index} AS tsquery)))"
         for index in range(number)
     ]
     return ComposedStatement(
         f"SELECT {', '.join(counts)} FROM (SELECT words FROM part_search "
-        "WHERE chunk = 0 ORDER BY place DESC LIMIT :rows) AS f"
+        f"WHERE chunk = 0 ORDER BY place DESC LIMIT {_SAMPLE}) AS f"
     )
 
 
@@ -272,9 +277,9 @@ CONTENTS = ComposedStatement(
 
 @lru_cache(maxsize=256)
 def scan_statement(
-    terms: tuple[str, ...], bounds: tuple[str, ...], order: str
+    terms: tuple[str, ...], bounds: tuple[str, ...], order: str, limit: int
 ) -> Statement:
-    """Return the query for the next parts, up to ``:rows``, and what may be meant.
+    """Return the query for the next parts, up to *limit*, and what may be meant.
 
     The texts of the others are not read.
     """
@@ -290,7 +295,7 @@ def scan_statement(
         f"SELECT p.rid, p.session_id, p.seq, {sort_key}, {_BYTES}, p.time_created, "
         f"{has_siblings}, {_MAY_BE_MEANT} "
         f"FROM part AS p {messages} {_SESSIONS} "
-        f"WHERE {where} ORDER BY p.rid DESC LIMIT :rows"
+        f"WHERE {where} ORDER BY p.rid DESC LIMIT {limit}"
     )
 
 

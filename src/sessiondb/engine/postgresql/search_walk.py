@@ -20,9 +20,9 @@ from sessiondb.engine.search_comparison import loaded
 from sessiondb.engine.search_index import BOUNDS
 from sessiondb.engine.sql import Read, Rows, Statement, as_list
 
-#: The newest places, which are walked whatever the word is, and the matches in them of
-#: a word that is walked further.
-_WINDOW, _MANY_IN_WINDOW = 500, 5
+#: The newest places, which are walked whatever the word is. If so many times as many
+#: places seem to have enough matches, all are walked.
+_WINDOW, _MOST_WINDOWS = 500, 20
 #: Matches that are looked up, a few at once; more are walked.
 _MOST_PLACES, _PLACES_AT_ONCE = 1_000, 200
 #: Sessions, and messages of them, in which all matches are looked up.
@@ -95,10 +95,11 @@ class MatchWalk:
 
     def _read_newest(self, most: int) -> Read[Rows]:
         """Walk the newest places, as long as they have enough."""
-        rows = yield from self._run(newest_statement, rows=most, window=_WINDOW)
-        if len(rows) >= _MANY_IN_WINDOW:
+        limit = _limit(most)
+        rows = yield from self._run(newest_statement, limit, window=_WINDOW)
+        if len(rows) * _MOST_WINDOWS >= most:
             self._drop(self._read_rare)
-        if len(rows) < most:
+        if len(rows) < limit:
             self._drop(self._read_newest)
         return rows
 
@@ -126,8 +127,9 @@ class MatchWalk:
 
     def _read_all(self, most: int) -> Read[Rows]:
         """Walk all entries."""
-        rows = yield from self._run(walk_statement, rows=most)
-        if len(rows) < most:
+        limit = _limit(most)
+        rows = yield from self._run(walk_statement, limit)
+        if len(rows) < limit:
             self._steps = []
         return rows
 
@@ -136,9 +138,16 @@ class MatchWalk:
         del self._places[-_PLACES_AT_ONCE:]
         return (yield from self._run(match_statement, places=as_list(places)))
 
-    def _run(self, write: Callable[[MatchShape], Statement], **more: Any) -> Read[Rows]:
-        shape = self._shape._replace(bounds=bounds_in(self._params))
+    def _run(
+        self, write: Callable[[MatchShape], Statement], limit: int = 0, **more: Any
+    ) -> Read[Rows]:
+        shape = self._shape._replace(bounds=bounds_in(self._params), limit=limit)
         return (yield write(shape), {**self._params, **more})
+
+
+def _limit(most: int) -> int:
+    """Return a number that is not less, of the few for which there are statements."""
+    return 1 << (most - 1).bit_length()
 
 
 def words_of(params: Mapping[str, Any]) -> dict[str, str]:

@@ -37,21 +37,22 @@ _OF_ADDRESSES = (
 )
 #: The same of the next parts after ``:place``, oldest first.
 _NEXT = f"{_STORED} WHERE p.rid > :place ORDER BY p.rid LIMIT {_AT_ONCE}"
-_INSERT = (
-    "INSERT INTO part_search (place, session_id, chunk, is_in_order, words) "
-    "VALUES (?, ?, ?, ? <> 0, CAST(? AS tsvector))"
-)
 _REMOVE = f"DELETE FROM part_search WHERE place IN {DIALECT.list_text('places', int)}"
 _TAKE_OUT = (
     "DELETE FROM part_search WHERE place IN "
     "(SELECT rid FROM part WHERE session_id = ? AND seq = ?)"
 )
-#: Whether the entries from ``:place`` to ``:last`` differ from those of a JSON array.
+#: The entries of a JSON array.
 _EXPECTED = (
     "SELECT CAST(value ->> 0 AS BIGINT), value ->> 1, CAST(value ->> 2 AS INTEGER), "
     "CAST(value ->> 3 AS INTEGER) <> 0, CAST(value ->> 4 AS tsvector) "
     "FROM json_array_elements(CAST(:entries AS JSON)) AS value"
 )
+_INSERT = (
+    "INSERT INTO part_search (place, session_id, chunk, is_in_order, words) "
+    f"{_EXPECTED}"
+)
+#: Whether they differ from those after ``:place`` up to ``:last``.
 _ENTRIES = (
     "SELECT place, session_id, chunk, is_in_order, words FROM part_search "
     "WHERE place > :place AND place <= :last"
@@ -107,9 +108,7 @@ def put(connection: Connection, parts: str) -> None:
     old = [row[0] for row in stored if row[-1] is not None]
     if old:
         connection.execute(_REMOVE, {"places": as_list(old)})
-    entries = _entries_of(stored)
-    if entries:
-        connection.executemany(_INSERT, entries)
+    _insert(connection, stored)
 
 
 @dataclass(slots=True)
@@ -165,9 +164,14 @@ def rebuild(connection: Connection, names: Iterable[str] = (NAME,)) -> None:
         return
     connection.execute("DELETE FROM part_search")
     for rows in _all_parts(connection):
-        entries = _entries_of(rows)
-        if entries:
-            connection.executemany(_INSERT, entries)
+        _insert(connection, rows)
+
+
+def _insert(connection: Connection, rows: Rows) -> None:
+    """Add the entries of parts, rows of `_STORED`."""
+    entries = _entries_of(rows)
+    if entries:
+        connection.execute(_INSERT, {"entries": json.dumps(entries)})
 
 
 def _all_parts(connection: Connection) -> Iterator[Rows]:
@@ -179,7 +183,7 @@ def _all_parts(connection: Connection) -> Iterator[Rows]:
 
 
 def _entries_of(rows: Rows) -> list[tuple[Any, ...]]:
-    """Return the values of `_INSERT` for parts, rows of `_STORED`."""
+    """Return the entries of parts, rows of `_STORED`."""
     entries = []
     for place, session_id, *row, is_found, _ in rows:
         if is_found:
