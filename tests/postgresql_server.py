@@ -54,13 +54,22 @@ class Server:
         # Everybody is trusted but the role of this name, which states its password.
         rules = self.folder / "data" / "pg_hba.conf"
         rules.write_text(f"local all sworn scram-sha-256\n{rules.read_text()}")
-        options = f"-k {self.folder} -c listen_addresses='' -c fsync=off"
-        self._run("pg_ctl", "-D", data, "-o", options, "-l",
+        self.start_again()
+
+    def start_again(self) -> None:
+        """Start the server after `stop`."""
+        options = f"-k {self.folder} -c listen_addresses='' -c fsync=off -c max_connections=300"
+        self._run("pg_ctl", "-D", str(self.folder / "data"), "-o", options, "-l",
                   str(self.folder / "log"), "-w", "start")  # fmt: skip
 
-    def stop(self) -> None:
-        """Stop the server."""
-        self._run("pg_ctl", "-D", str(self.folder / "data"), "-m", "immediate", "stop")
+    def stop(self, mode: str = "immediate") -> None:
+        """Stop the server: ``immediate`` as a power cut does, ``fast`` in order."""
+        self._run("pg_ctl", "-D", str(self.folder / "data"), "-m", mode, "stop")
+
+    @property
+    def socket_file(self) -> Path:
+        """The socket on which it listens."""
+        return self.folder / ".s.PGSQL.5432"
 
     def url(self, database: str = "postgres", more: str = "") -> str:
         """Return the URL of a database, with further options: ``&name=value``."""
