@@ -121,7 +121,7 @@ class Fork:
         if (self.own_id or tx.retried) and self._is_there(tx):
             return
 
-        tx.enter_family(self.handle.id, self.session_id)
+        tx.lock_new_session(self.handle.id, self.session_id)
         self._check_name(tx)
         # The copy is made by SQL: what this unit wrote has to be in the rows.
         tx.flush()

@@ -323,7 +323,7 @@ def assign_owner(tx: Transaction, rows: Collection[UsageClass]) -> set[str]:
     """
     touched: set[str] = set()
     copies = Copies(tx, rows)
-    # Those of other families may have changed until their writers let go.
+    # They may have changed until their writers let go.
     while tx.lock(*copies.session_ids):
         copies = Copies(tx, rows)
     settled: set[Copy] = set()

@@ -90,7 +90,7 @@ class CreateSession:
         if (self.own_id or tx.retried) and self._is_there(tx):
             return
 
-        tx.enter_family(self.id, self.parent_id)
+        tx.lock_new_session(self.id, self.parent_id)
         root_id, parent_seq, scope = self.id, None, self.scope
         if self.parent_id is not None:
             parent = tx.session(self.parent_id)

@@ -248,15 +248,15 @@ class Transaction:
     # -- locks, of which an engine with one writer has none --------------------------
 
     def lock(self, *session_ids: str) -> bool:
-        """Lock sessions that are read before they are written; see `lock_families`.
+        """Lock sessions that are read before they are written; see `lock_sessions`.
 
         What loads the row of a session, such as `session`, does it.
         """
-        return self.engine.lock_families(self.connection, session_ids)
+        return self.engine.lock_sessions(self.connection, session_ids)
 
-    def enter_family(self, session_id: str, parent_id: str | None) -> None:
-        """Lock the family of a session before its row is inserted."""
-        self.engine.enter_family(self.connection, session_id, parent_id)
+    def lock_new_session(self, session_id: str, parent_id: str | None) -> None:
+        """Lock a session before its row is inserted, and its parent."""
+        self.engine.lock_new_session(self.connection, session_id, parent_id)
 
     def lock_name(self, *name: str | None) -> bool:
         """Lock what is looked up by a *name* and made if it is missing."""

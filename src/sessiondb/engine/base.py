@@ -418,44 +418,37 @@ class Engine(Protocol):
         """
 
     def begin_write(
-        self,
-        connection: Connection,
-        busy_timeout: float = 0.0,
-        *,
-        is_alone: bool = False,
+        self, connection: Connection, busy_timeout: float = 0.0, *, is_alone: bool = ...
     ) -> int:
         """Begin a transaction that writes; return the time of the database, Unix ms.
 
-        With *is_alone* no other one writes until it ends.
-        An engine with one lock for all writers takes it here, so that none fails
-        another one, and waits for it as long as *connection* does by itself, and up to
-        *busy_timeout* seconds more; one with locks of its own for each family waits as
-        long for those. Raises an `Error` that translates to `BusyError`.
+        With *is_alone* (default False) no other one writes until it ends. An engine
+        with one lock for all writers takes it here, so that none fails another one, and
+        waits for it as long as *connection* does by itself, and up to *busy_timeout*
+        seconds more; one with a lock for each session waits as long for those. Raises
+        an `Error` that translates to `BusyError`.
         """
 
-    def lock_families(
+    def lock_sessions(
         self, connection: Connection, session_ids: Collection[str]
     ) -> bool:
-        """Let no other transaction write to sessions and their families any more.
+        """Let no other transaction write to sessions any more.
 
         Called before their rows are read, if this transaction writes them; a session
         that does not exist is passed over. True if a lock is new: what was read before
         may be out of date. False for an engine whose `begin_write` has locked all.
         """
 
-    def enter_family(
+    def lock_new_session(
         self, connection: Connection, session_id: str, parent_id: str | None
     ) -> None:
-        """Lock the family of a session whose row is inserted next.
-
-        It is that of its parent, or without one a new one.
-        """
+        """Lock a session whose row is inserted next, and its parent."""
 
     def lock_name(self, connection: Connection, *name: str | None) -> bool:
         """Let no other transaction lock the same *name* until this one ends.
 
         For a row that is made if it is not there, and for one that is not of a session.
-        The result is that of `lock_families`.
+        The result is that of `lock_sessions`.
         """
 
     def set_durability(self, connection: Connection, level: str) -> None:

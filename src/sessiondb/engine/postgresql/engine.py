@@ -75,11 +75,11 @@ class PostgreSQL:
         )
         return now
 
-    def lock_families(self, connection: Any, session_ids: Collection[str]) -> bool:
+    def lock_sessions(self, connection: Any, session_ids: Collection[str]) -> bool:
         """Lock sessions: see `locks`."""
         return lock_keys(connection, session_ids)
 
-    def enter_family(
+    def lock_new_session(
         self, connection: Any, session_id: str, parent_id: str | None
     ) -> None:
         """Lock a session that is inserted next, and its parent."""

@@ -73,7 +73,7 @@ class SQLite:
 
     # The write lock, which `begin_write` takes, is that of all sessions and names.
 
-    def lock_families(
+    def lock_sessions(
         self,
         connection: Connection,  # noqa: ARG002
         session_ids: Collection[str],  # noqa: ARG002
@@ -81,7 +81,7 @@ class SQLite:
         """Return False: they are locked."""
         return False
 
-    def enter_family(
+    def lock_new_session(
         self, connection: Connection, session_id: str, parent_id: str | None
     ) -> None:
         """Do nothing: it is locked."""

@@ -82,7 +82,7 @@ class OpenImport:
             "time_importing": tx.now,
             **run.policy.new_row(tx, run, project_id),
         }
-        tx.enter_family(row["id"], row["parent_id"])
+        tx.lock_new_session(row["id"], row["parent_id"])
         # A column that no source states has the default of its table.
         columns = tuple(name for name in SESSION if name in row)
         tx.insert("session", columns, tuple(row[name] for name in columns))
