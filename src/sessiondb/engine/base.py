@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import (
     Callable,
     Collection,
-    Generator,
     Hashable,
     Iterable,
     Iterator,
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from sessiondb.engine.conditions import Condition
     from sessiondb.engine.feed import ChangeFeed
     from sessiondb.engine.search_index import SearchIndex
+    from sessiondb.engine.session_sizes import SessionSizes
     from sessiondb.engine.upkeep import Upkeep
     from sessiondb.engine.usage_sums import UsageSums
     from sessiondb.schema.extensions import Extension
@@ -213,20 +213,6 @@ class ExtensionTables(Protocol):
 
 #: The marks around a word of a snippet that matches.
 SNIPPET_MARKS = ("\u2039", "\u203a")
-
-
-class SessionSizes(Protocol):
-    """The bytes that sessions take in the database.
-
-    Each method is a read: a generator that yields statements with their parameters, and
-    receives their rows.
-    """
-
-    def each(self) -> Generator[Any, Any, dict[str, int]]:
-        """Return by id the bytes that removing each session alone would free."""
-
-    def freed(self, session_ids: Iterable[str]) -> Generator[Any, Any, tuple[int, int]]:
-        """Return the bytes that removing these together frees, and their parts."""
 
 
 @dataclass(slots=True)

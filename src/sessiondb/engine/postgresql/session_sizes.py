@@ -91,7 +91,7 @@ _FREED_BLOBS = ComposedStatement(freed_blobs(DIALECT, _BLOB))
 
 
 class PostgreSQLSessionSizes:
-    """PostgreSQL's half of `engine.base.SessionSizes`."""
+    """PostgreSQL's half of `engine.session_sizes.SessionSizes`."""
 
     def each(self) -> Read[dict[str, int]]:
         """Return by id the bytes that removing each session alone would free."""

@@ -178,7 +178,7 @@ _WORDS = {
 
 
 class SQLiteSessionSizes:
-    """SQLite's half of `engine.base.SessionSizes`."""
+    """SQLite's half of `engine.session_sizes.SessionSizes`."""
 
     def each(self) -> Read[dict[str, int]]:
         """Return by id the bytes that removing each session alone would free."""
