@@ -74,6 +74,8 @@ class Backend(ABC):
     has_views: ClassVar[bool]
     #: Whether new parts wait to be indexed until the writer is idle.
     parts_wait: ClassVar[bool]
+    #: Whether times are those of this process, whose clock a test can set.
+    has_our_clock: ClassVar[bool]
 
     @abstractmethod
     def __init__(self, folder: Path) -> None:
@@ -223,6 +225,7 @@ class SQLite(Backend):
     has_triggers = True
     has_views = True
     parts_wait = True
+    has_our_clock = True
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

@@ -200,6 +200,7 @@ def test_damaged_compressed_bytes_are_reported_as_altered(
     assert any("were changed" in finding.what for finding in check(store))
 
 
+@pytest.mark.needs("is_file", "a repair is of a file")
 def test_a_wrong_size_of_compressed_bytes_is_measured_again(
     store: Store, backend: Backend
 ) -> None:

@@ -193,6 +193,7 @@ def test_an_answer_made_here_has_no_entry_in_the_index_of_keys(
     assert keys == [(places.answers[0], 0)]
 
 
+@pytest.mark.needs("is_file", "a repair is of a file")
 def test_a_key_with_two_names_is_a_finding_and_repaired(
     store: Store, backend: Backend, tmp_path: Path
 ) -> None:

@@ -122,6 +122,7 @@ def test_a_fork_that_begins_later_since_its_parent_grew_counts_its_copies_once(
             assert check(store) == []
 
 
+@pytest.mark.needs("is_file", "a repair is of a file")
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "damage",

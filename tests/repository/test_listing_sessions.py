@@ -150,6 +150,7 @@ def test_each_filter_narrows_and_they_combine(
         assert titles(placed, project=HERE) == ["mine there"]
 
 
+@pytest.mark.needs("has_our_clock", "the times are the server's")
 def test_since_and_until_are_times_of_last_use_and_until_is_exclusive(
     store: Store, set_clock: Clock
 ) -> None:
@@ -192,6 +193,7 @@ def test_forks_are_listed_like_any_session(store: Store) -> None:
     assert titles(store) == ["plain (fork #1)", "plain"]
 
 
+@pytest.mark.needs("has_our_clock", "the times are the server's")
 def test_messages_parts_and_settlements_move_the_last_use(
     store: Store, set_clock: Clock
 ) -> None:

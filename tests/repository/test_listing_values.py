@@ -67,6 +67,7 @@ def test_values_are_in_order_of_namespace_and_key(
     assert below == [v for v in found if v.namespace[0] == "a"]
 
 
+@pytest.mark.needs("has_our_clock", "the times are the server's")
 @pytest.mark.parametrize("limit", [1, 2, 3, 100])
 def test_values_are_in_order_of_their_last_update(
     store: Store, set_clock: Clock, limit: int

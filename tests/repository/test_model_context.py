@@ -311,6 +311,7 @@ def take_in(store: Store, path: Place) -> None:
         assert not [of for of in store.ingest(found.read()) if isinstance(of, Problem)]
 
 
+@pytest.mark.needs("is_file", "a database of a server is not imported")
 def test_sources_survive_forks_redaction_and_round_trips(
     store: Store, backend: Backend, tmp_path: Path
 ) -> None:

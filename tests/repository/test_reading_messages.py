@@ -249,6 +249,7 @@ def test_a_value_in_any_column_is_read_and_changes_nothing_else(
     assert store.message(session, 2) == changed
 
 
+@pytest.mark.needs("has_our_clock", "the times are the server's")
 def test_siblings_of_one_millisecond_are_in_order_of_their_creation(
     store: Store, set_clock: Clock
 ) -> None:

@@ -81,6 +81,7 @@ def test_a_word_beside_it_makes_the_index_name_the_candidates(
         assert page.next_cursor is None
 
 
+@pytest.mark.needs("has_our_clock", "the times are the server's")
 def test_a_scan_has_the_filters_of_every_search(store: Store, set_clock: Clock) -> None:
     talk(store, "old", "a thousand villes", agent="plan")
     set_clock.now += 100

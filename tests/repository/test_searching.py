@@ -480,6 +480,7 @@ def test_many_hits_of_one_session_hide_no_other(store: Store) -> None:
     assert titles(store.search("word", limit=1, cursor=page.next_cursor)) == ["rare"]
 
 
+@pytest.mark.needs("has_our_clock", "the times are the server's")
 def test_filters_narrow_what_is_found(
     store: Store, set_clock: Clock, tmp_path: Path
 ) -> None:

@@ -177,6 +177,7 @@ def test_every_exporter_writes_it(
             file.write_bytes(content)
 
 
+@pytest.mark.needs("is_file", "a database of a server is not imported")
 def test_a_log_and_a_database_carry_it(
     store: Store,
     backend: Backend,
