@@ -372,13 +372,14 @@ def _read_matches(
     most = rows
     while len(matches) < rows and not walk.is_done:
         candidates = yield from walk.read(most)
-        # If few of them are meant, more are read at once.
-        most = min(2 * most, max(rows, _AT_ONCE))
         meant = yield from _meant(candidates, params)
         if is_once and len(meant) < len(candidates):
             # One with many chunks is none: its session may have others.
             return (yield from _read_matches(terms, params, order, rows, False))
         matches += meant
+        # If few of them are meant, more are read at once.
+        is_rare = 2 * len(meant) < len(candidates)
+        most = min(2 * most, _AT_ONCE) if is_rare else rows - len(matches)
     return matches[:rows]
 
 

@@ -147,6 +147,8 @@ class MatchWalk:
 
 def _limit(most: int) -> int:
     """Return a number that is not less, of the few for which there are statements."""
+    if most <= 64:
+        return -(-most // 8) * 8
     return 1 << (most - 1).bit_length()
 
 
