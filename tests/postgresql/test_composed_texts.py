@@ -586,12 +586,14 @@ def test_the_server_plans_what_maintenance_and_imports_run(
 
 
 #: Modules whose texts are not heard, for they only begin and end transactions, pass on
-#: what others make, or insert: see `inserts` and `further_queries`.
+#: what others make, or insert (see `inserts` and `further_queries`); or that the server
+#: runs in `test_copies`.
 UNHEARD = {
     "cli/completing.py",
     "database/reading.py",
     "importing/beside/history.py",
     "importing/known_files.py",
+    "maintenance/copying.py",
     "maintenance/deletions.py",
     "writer/connection.py",
 }

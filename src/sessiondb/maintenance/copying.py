@@ -26,6 +26,7 @@ from sessiondb.engine.sql import (
     Statement,
     as_list,
     insert_text,
+    listed,
     sparse_insert,
     upsert_text,
 )
@@ -59,8 +60,9 @@ _AFTER = (
 #: Tables with the rows of a session, in the order of their references.
 _OF_SESSIONS = ("message", "part", "label", "todo", "file_diff", "merge_base")
 _KEYS = {**KEYS, "session": ("id",), "message": ("session_id", "seq")}
-#: Columns that a database has for itself. Words are what its index needs of a part.
-_OWN = {"rid", "change", "words"}
+#: Columns that a database has for itself, or derives. Words are what its index needs of
+#: a part.
+_OWN = {"rid", "change", "words", "hidden"}
 _COLUMNS = {
     table: tuple(name for name in columns if name not in _OWN)
     for table, columns in TABLES.items()
@@ -251,13 +253,13 @@ class _Copy:
             for table in self._extension_tables
             if table.is_of_sessions
         }
-        listed = connection.engine.dialect.list_text("ids", str)
+        named = connection.engine.dialect.list_text("ids", str)
         by_table: dict[str, dict[str, list[Row]]] = {}
         for table, owner in tables.items():
             columns = self._columns_of(table)
-            sql = f"SELECT {', '.join(columns)} FROM {table} WHERE {owner} IN {listed}"
+            sql = f"SELECT {listed(columns)} FROM {table} WHERE {owner} IN {named}"
             if table in _KEYS:
-                sql += f" ORDER BY {', '.join(_KEYS[table])}"
+                sql += f" ORDER BY {listed(_KEYS[table])}"
             rows = connection.execute(sql, {"ids": as_list(ids)}).fetchall()
             if table not in _KEYS:
                 # The table of a program may have no key.
@@ -272,22 +274,22 @@ class _Copy:
         self, copied: Mapping[str, Mapping[str, list[Row]]], ids: Sequence[str]
     ) -> None:
         """Remove what sessions have in the copy; their own row is updated."""
-        listed = self._writing.engine.dialect.list_text("ids", str)
+        named = self._writing.engine.dialect.list_text("ids", str)
         for table, rows in copied.items():
             stale = [row for name in ids for row in rows.get(name, ())]
             if not stale:
                 continue
             self._loose.update(_blobs_in(table, self._columns_of(table), stale))
             if table != "session":
-                sql = f"DELETE FROM {table} WHERE session_id IN {listed}"
+                sql = f"DELETE FROM {table} WHERE session_id IN {named}"
                 self._writing.execute(sql, {"ids": as_list(ids)})
 
     def _copy_blobs(self, going: Mapping[str, list[Row]]) -> None:
         hashes: set[str] = set()
         for table, rows in going.items():
             hashes |= _blobs_in(table, self._columns_of(table), rows)
-        listed = self._reading.engine.dialect.list_text("hashes", str)
-        sql = f"SELECT hash, size, encoding, data FROM blob WHERE hash IN {listed}"
+        named = self._reading.engine.dialect.list_text("hashes", str)
+        sql = f"SELECT hash, size, encoding, data FROM blob WHERE hash IN {named}"
         names = sorted(hashes)
         for start in range(0, len(names), _BLOBS):
             some = as_list(names[start : start + _BLOBS])
@@ -309,7 +311,7 @@ class _Copy:
         columns, search = _COLUMNS["part"], self._writing.engine.search
         key = [columns.index(name) for name in _KEYS["part"]]
         is_searched = columns.index("indexed")
-        new_parts, listed = search.waiting_parts(), []
+        new_parts, searched = search.waiting_parts(), []
         for row in rows:
             address = row[key[0]], row[key[1]], row[key[2]]
             rid = new_parts.add(
@@ -317,9 +319,9 @@ class _Copy:
             )
             self._writing.execute(*_PART_ROWS.of_row((rid, *row)))
             if row[is_searched]:
-                listed.append(address)
-        if listed:
-            search.prepare(self._writing, as_list(listed))
+                searched.append(address)
+        if searched:
+            search.prepare(self._writing, as_list(searched))
         new_parts.finish(self._writing, 0)
 
     # -- other tables --------------------------------------------------------
@@ -360,7 +362,7 @@ class _Copy:
 
     def _copy_extension_table(self, table: ExtensionTable) -> None:
         """Copy a table of a program without rows of sessions; it may have no key."""
-        sql = f"SELECT {', '.join(table.columns)} FROM {table.name}"
+        sql = f"SELECT {listed(table.columns)} FROM {table.name}"
         with self._transaction():
             self._writing.execute(f"DELETE FROM {table.name}")
             rows = self._reading.execute(sql).fetchall()
@@ -398,7 +400,7 @@ class _Copy:
         if table in _COLUMNS:
             yield from _pages(connection, table)
         else:
-            sql = f"SELECT {', '.join(self._columns_of(table))} FROM {table}"
+            sql = f"SELECT {listed(self._columns_of(table))} FROM {table}"
             yield sorted(connection.execute(sql).fetchall(), key=repr)
 
 
@@ -422,8 +424,8 @@ def _pages(connection: Connection, table: str) -> Iterator[list[Row]]:
     """Yield the rows of a table in the order of their keys, some at a time."""
     columns, key = _COLUMNS[table], _KEYS[table]
     places = [columns.index(name) for name in key]
-    order = ", ".join(key)
-    select = f"SELECT {', '.join(columns)} FROM {table}"
+    order = listed(key)
+    select = f"SELECT {listed(columns)} FROM {table}"
     behind = f"WHERE ({order}) > ({', '.join('?' * len(key))})"
     sql, values = f"{select} ORDER BY {order} LIMIT {_ROWS}", list[Any]()
     while rows := connection.execute(sql, values).fetchall():

@@ -18,6 +18,10 @@ _MOST_POSITIONS, _LAST_POSITION = 255, 16_383
 _MOST_BYTES = 800_000
 
 
+#: Characters of a text whose words are not listed, which would take ten times as much.
+_LARGE = 1 << 20
+
+
 class Entry(NamedTuple):
     """A row of the index, without its place."""
 
@@ -35,16 +39,27 @@ def words_in(text: str) -> list[str]:
     return words
 
 
+def _each_word(text: str) -> Iterable[str]:
+    """Return what `words_in` does, of a large text one after the other."""
+    if len(text) < _LARGE:
+        return words_in(text)
+    return (found[0][:LONGEST_WORD] for found in WORD.finditer(fold(text)))
+
+
 def entries_of(texts: Iterable[str | None], words: str | None) -> list[Entry]:
     """Return the entries of a part with these texts, and *words* beside them."""
     positions: defaultdict[str, list[int]] = defaultdict(list)
     first = 1
     for text in texts:
-        words_of_text = words_in(text or "")
-        for place, word in enumerate(words_of_text, first):
-            positions[word].append(place)
+        place = first
+        for place, word in enumerate(_each_word(text or ""), first):
+            places = positions[word]
+            # One more than is kept tells that some were lost. All of them would take
+            # many times the bytes of a large text.
+            if len(places) <= _MOST_POSITIONS:
+                places.append(place)
         # No phrase begins in one text and ends in the next.
-        first += len(words_of_text) + 1
+        first = place + 2
     for word in fold(words or "").split():
         positions.setdefault(word[:LONGEST_WORD], [])
 

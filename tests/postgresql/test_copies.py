@@ -1,0 +1,63 @@
+"""A file copied to a server, and back again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from postgresql_server import Server
+from test_copy import StopError, described, fill
+
+from sessiondb import ALL, Store, user
+from sessiondb.maintenance import check
+from sessiondb.maintenance.copying import copy
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Iterator[Store]:
+    with Store.open(tmp_path / "file.db", durability="normal") as store:
+        for number in range(3):
+            fill(store, f"n{number}")
+        yield store
+
+
+@pytest.fixture
+def served(server: Server, database: str) -> Iterator[Store]:
+    with Store.open(server.url(database), durability="normal") as store:
+        yield store
+
+
+def test_a_file_goes_to_a_server_and_comes_back_as_it_was(
+    file: Store, served: Store, tmp_path: Path
+) -> None:
+    there = copy(file, served)
+    assert described(served) == described(file)
+    assert check(served) == []
+    assert served.search("n2 result", project=ALL).items
+
+    with Store.open(tmp_path / "back.db", durability="normal") as back:
+        again = copy(served, back)
+        assert described(back) == described(file)
+        assert check(back) == []
+    assert (again.digest, again.rows) == (there.digest, there.rows)
+
+
+def test_a_copy_on_a_server_that_was_interrupted_is_completed(
+    file: Store, served: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sessiondb.maintenance.copying._SESSIONS", 2)
+
+    def stop(done: int, _: int) -> None:
+        if done == 4:
+            raise StopError
+
+    with pytest.raises(StopError):
+        copy(file, served, progress=stop)
+    sessions = file.sessions(project=ALL, subagents=True, limit=100).items
+    file.append(sessions[-1].id, user("later"))
+    file.set_title(sessions[0].id, "another title")
+
+    assert copy(file, served).equal > 0
+    assert described(served) == described(file)
+    assert check(served) == []
