@@ -253,11 +253,11 @@ class _Copy:
             for table in self._extension_tables
             if table.is_of_sessions
         }
-        named = connection.engine.dialect.list_text("ids", str)
+        in_list = connection.engine.dialect.list_text("ids", str)
         by_table: dict[str, dict[str, list[Row]]] = {}
         for table, owner in tables.items():
             columns = self._columns_of(table)
-            sql = f"SELECT {listed(columns)} FROM {table} WHERE {owner} IN {named}"
+            sql = f"SELECT {listed(columns)} FROM {table} WHERE {owner} IN {in_list}"
             if table in _KEYS:
                 sql += f" ORDER BY {listed(_KEYS[table])}"
             rows = connection.execute(sql, {"ids": as_list(ids)}).fetchall()
@@ -274,22 +274,22 @@ class _Copy:
         self, copied: Mapping[str, Mapping[str, list[Row]]], ids: Sequence[str]
     ) -> None:
         """Remove what sessions have in the copy; their own row is updated."""
-        named = self._writing.engine.dialect.list_text("ids", str)
+        in_list = self._writing.engine.dialect.list_text("ids", str)
         for table, rows in copied.items():
             stale = [row for name in ids for row in rows.get(name, ())]
             if not stale:
                 continue
             self._loose.update(_blobs_in(table, self._columns_of(table), stale))
             if table != "session":
-                sql = f"DELETE FROM {table} WHERE session_id IN {named}"
+                sql = f"DELETE FROM {table} WHERE session_id IN {in_list}"
                 self._writing.execute(sql, {"ids": as_list(ids)})
 
     def _copy_blobs(self, going: Mapping[str, list[Row]]) -> None:
         hashes: set[str] = set()
         for table, rows in going.items():
             hashes |= _blobs_in(table, self._columns_of(table), rows)
-        named = self._reading.engine.dialect.list_text("hashes", str)
-        sql = f"SELECT hash, size, encoding, data FROM blob WHERE hash IN {named}"
+        in_list = self._reading.engine.dialect.list_text("hashes", str)
+        sql = f"SELECT hash, size, encoding, data FROM blob WHERE hash IN {in_list}"
         names = sorted(hashes)
         for start in range(0, len(names), _BLOBS):
             some = as_list(names[start : start + _BLOBS])
@@ -343,12 +343,14 @@ class _Copy:
                 for entry in entry_points(group=GROUP, name=name):
                     extensions = self._writing.engine.extensions
                     extensions.put(self._writing, entry.load(), now)
-        made = {
+        present = {
             table.name: set(table.columns)
             for table in self._writing.engine.extensions.listed(self._writing)
         }
         self._extension_tables = [
-            table for table in wanted if made.get(table.name, set()) >= {*table.columns}
+            table
+            for table in wanted
+            if present.get(table.name, set()) >= {*table.columns}
         ]
         return [table.name for table in wanted if table not in self._extension_tables]
 
@@ -375,7 +377,7 @@ class _Copy:
     def _compare(self) -> tuple[dict[str, int], str]:
         """Return the numbers of rows and their digest, which both sides have.
 
-        Blobs are named by their content, and no row refers to one that is not there.
+        Blobs are in_list by their content, and no row refers to one that is not there.
         Raises `CorruptionError` for the first table that differs.
         """
         tables = [*_BEFORE, "session", *_OF_SESSIONS, *_AFTER]
