@@ -377,7 +377,7 @@ class _Copy:
     def _compare(self) -> tuple[dict[str, int], str]:
         """Return the numbers of rows and their digest, which both sides have.
 
-        Blobs are in_list by their content, and no row refers to one that is not there.
+        Blobs are not: their names are their contents, and a row needs its blob.
         Raises `CorruptionError` for the first table that differs.
         """
         tables = [*_BEFORE, "session", *_OF_SESSIONS, *_AFTER]
