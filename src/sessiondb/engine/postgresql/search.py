@@ -16,15 +16,17 @@ from typing import Any
 
 from sessiondb.engine.base import SNIPPET_MARKS, Connection
 from sessiondb.engine.postgresql.search_query import (
-    possible_texts,
     read_match,
+    read_possible,
     search_query,
 )
 from sessiondb.engine.postgresql.search_statements import (
     CONTENTS,
+    FIRST_MESSAGES,
     NEWEST_PLACE,
     SIBLINGS,
     TEXTS,
+    TITLES_AT_ONCE,
     MatchShape,
     prompt_statement,
     rarest_statement,
@@ -55,7 +57,6 @@ from sessiondb.engine.search_comparison import (
     fold,
     has_together,
     is_meant,
-    loaded,
 )
 from sessiondb.engine.search_excerpts import excerpt, passage
 from sessiondb.engine.search_words import words_of_part
@@ -63,7 +64,7 @@ from sessiondb.engine.sql import Read, Rows, as_list
 from sessiondb.schema.rows import PartAddress
 
 #: Rows of which the texts are compared at once.
-_AT_ONCE = 200
+_AT_ONCE, _PROMPTS_AT_ONCE = 200, 1_000
 _MARK_BEGIN, _MARK_END = SNIPPET_MARKS
 
 
@@ -185,7 +186,7 @@ class PostgreSQLSearchIndex:
         # Nearly every part is decided by its own text.
         own = params["cover"] if spread is not None else scanned
         statement = scan_statement(tuple(terms), bounds_in(params), order, rows)
-        scan = yield statement, {**params, **_possible(own)}
+        scan = yield statement, {**params, **read_possible(own).params()}
 
         texts = yield from _texts_at([row[0] for row in scan if row[7]])
         hits: set[int] = set()
@@ -261,32 +262,31 @@ class PostgreSQLSearchIndex:
     ) -> Read[Rows]:
         """Return the sessions whose title alone matches."""
         comparison = _comparison(params)
-        bounded = {**params, **_possible(comparison), "rows": max(rows, _AT_ONCE)}
+        bounded = {**params, **read_possible(comparison).params()}
         titles: Rows = []
         while len(titles) < rows:
             statement = title_statement(tuple(terms), bounds_in(bounded))
             sessions = yield statement, bounded
-            matches = []
-            for place, session_id, seq, message_id, title, own_id in sessions:
-                if is_meant(comparison, None, title):
-                    needles = params.get("needles")
-                    shown = excerpt(comparison, title)
-                    if needles is not None:
-                        shown = passage(needles, title)
-                elif "own_id" in params and (own_id or "").startswith(params["own_id"]):
-                    shown = f"{_MARK_BEGIN}{own_id}{_MARK_END}"
-                else:
-                    continue
-                matches.append((place, session_id, seq, message_id, shown))
+            shown = {
+                (place, session_id): snippet
+                for place, session_id, title, own_id in sessions
+                if (snippet := _title_shown(comparison, params, title, own_id))
+            }
+            others: set[str] = set()
             if "shown" not in params:
-                ids = [row[1] for row in matches]
+                ids = [session_id for _, session_id in shown]
                 others = yield from self._found_in_parts(terms_of_parts, params, ids)
-                matches = [row for row in matches if row[1] not in others]
-            titles += matches
-            if len(sessions) < bounded["rows"]:
+            ids = [session_id for _, session_id in shown if session_id not in others]
+            first_messages = yield from _first_messages(ids[: rows - len(titles)])
+            titles += [
+                (place, session_id, *first_messages[session_id], snippet)
+                for (place, session_id), snippet in shown.items()
+                if session_id in first_messages
+            ]
+            if len(sessions) < TITLES_AT_ONCE:
                 break
             bounded["cursor"] = sessions[-1][0]
-        return titles[:rows]
+        return titles
 
     def _found_in_parts(
         self, terms: Sequence[str], params: Mapping[str, Any], session_ids: list[str]
@@ -318,7 +318,8 @@ class PostgreSQLSearchIndex:
         comparison = _comparison(params) if "match" in params else None
         bounded = {**params, "rows": rows}
         if comparison is not None:
-            bounded |= {**_possible(comparison), "rows": max(rows, _AT_ONCE)}
+            bounded |= read_possible(comparison).params()
+            bounded["rows"] = max(rows, _PROMPTS_AT_ONCE)
         prompts: Rows = []
         while len(prompts) < rows:
             statement = prompt_statement(
@@ -394,9 +395,26 @@ def _comparison(params: Mapping[str, Any]) -> str:
     return read_match(params["match"]).comparison
 
 
-def _possible(comparison: str) -> dict[str, str]:
-    """Return the parameter of the texts that may be meant: see `possible_texts`."""
-    return {"possible": as_list(possible_texts(loaded(comparison)))}
+def _title_shown(
+    comparison: str, params: Mapping[str, Any], title: str, own_id: str | None
+) -> str | None:
+    """Return what is shown of a title, or of an id; None if neither is meant."""
+    if is_meant(comparison, None, title):
+        if "needles" in params:
+            return passage(params["needles"], title)
+        return excerpt(comparison, title)
+    wanted_id = params.get("own_id")
+    if wanted_id is not None and own_id is not None and own_id.startswith(wanted_id):
+        return f"{_MARK_BEGIN}{own_id}{_MARK_END}"
+    return None
+
+
+def _first_messages(session_ids: list[str]) -> Read[dict[str, tuple[int, str]]]:
+    """Return by its session the seq and id of the first message."""
+    if not session_ids:
+        return {}
+    rows = yield FIRST_MESSAGES, {"ids": as_list(session_ids)}
+    return {session_id: (seq, message_id) for session_id, seq, message_id in rows}
 
 
 def _texts_at(places: Iterable[int]) -> Read[dict[int, tuple[str, Texts]]]:

@@ -21,8 +21,9 @@ from sessiondb.engine.search_candidates import (
     is_known_word,
     read_query,
 )
-from sessiondb.engine.search_comparison import comparison_of, fold
+from sessiondb.engine.search_comparison import comparison_of, fold, loaded
 from sessiondb.engine.search_words import MARK
+from sessiondb.engine.sql import as_list
 
 
 class Match(NamedTuple):
@@ -119,29 +120,53 @@ def _least_length(word: Candidates) -> int:
             return min(_least_length(each) for each in terms)
 
 
-def possible_texts(term: Any) -> list[str]:
-    """Return texts of which each ASCII text that has *term* contains one.
+class Possible(NamedTuple):
+    """What a text has that may be meant, as the server finds out."""
 
-    Each is in small letters and has nothing that JSON escapes. *term* is a comparison,
-    as `loaded` returns it.
-    """
+    #: Texts in small letters, of which it has one, unless it has one of ``letters``.
+    #: Nothing in them is spelled otherwise in JSON.
+    texts: tuple[str, ...]
+    #: The pattern of letters that are folded to those of ``texts``.
+    letters: str
+
+    def params(self) -> dict[str, str]:
+        """Return the parameters of a statement."""
+        return {"possible": as_list(self.texts), "letters": self.letters}
+
+
+@lru_cache(maxsize=32)
+def read_possible(comparison: str) -> Possible:
+    """Return what a text has that is what *comparison* means."""
+    return _possible(loaded(comparison))
+
+
+#: The pattern of the letters that are folded to ASCII, and the marks of letters.
+FOLDED_TO_ASCII = (
+    "[\u00c0-\u024f\u0300-\u036f\u037e\u1e00-\u1eff\u1fef\u212a\u212b"
+    "\u2260\u226e\u226f\ufb00-\ufb06]"
+)
+_ANY = "."
+#: What JSON writes in another way.
+_ESCAPED = dict.fromkeys([*range(33), ord('"'), ord("\\"), 127], " ")
+
+
+def _possible(term: Any) -> Possible:
     match term:
         case ["either", terms]:
-            return [text for each in terms for text in possible_texts(each)]
+            choices = [_possible(each) for each in terms]
+            texts = [text for choice in choices for text in choice.texts]
+            are_ascii = all(choice.letters == FOLDED_TO_ASCII for choice in choices)
+            return Possible(tuple(texts), FOLDED_TO_ASCII if are_ascii else _ANY)
         case ["all", terms, _]:
-            return max(map(possible_texts, terms), key=_selectivity)
+            return max(map(_possible, terms), key=_least_length_of_texts)
         case [_, str(text), _]:
             if not text.isascii():
-                return []
-            return [max(text.translate(_ESCAPED).split(), key=len, default="")]
+                # No ASCII text has it.
+                return Possible((), _ANY)
+            longest = max(text.translate(_ESCAPED).split(), key=len, default="")
+            return Possible((longest,), FOLDED_TO_ASCII)
     raise ValueError(f"not a term: {term!r}")
 
 
-#: What JSON writes in another way.
-_ESCAPED = {ord(character): " " for character in '"\\\x7f'} | dict.fromkeys(
-    range(33), " "
-)
-
-
-def _selectivity(texts: list[str]) -> float:
-    return min(map(len, texts), default=float("inf"))
+def _least_length_of_texts(possible: Possible) -> float:
+    return min(map(len, possible.texts), default=float("inf"))

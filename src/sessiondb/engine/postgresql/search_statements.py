@@ -69,7 +69,7 @@ _BYTES = " + ".join(
 )
 
 
-#: Patterns of the texts that may be meant, see `possible_texts`.
+#: Patterns of the texts that may be meant: see `search_query.Possible`.
 _PATTERNS = (
     "ARRAY(SELECT '%' || value || '%' "
     f"FROM {DIALECT.list_text('possible', str)} AS possible(value))"
@@ -77,12 +77,9 @@ _PATTERNS = (
 
 
 def _may_have(column: str) -> str:
-    """Return whether a text has one of ``:possible``; of one that is not ASCII, true.
-
-    The server would fold that otherwise.
-    """
+    """Return whether a text has one of ``:possible`` or of ``:letters``."""
     return (
-        f"coalesce(octet_length({column}) <> length({column}) "
+        f"coalesce(octet_length({column}) <> length({column}) AND {column} ~ :letters "
         f"OR lower({column}) LIKE ANY ({_PATTERNS}), false)"
     )
 
@@ -299,16 +296,13 @@ def scan_statement(
     )
 
 
-#: The columns of a match of a title between its place and its snippet.
-_OF_TITLE = (
-    "s.id, (SELECT min(seq) FROM message WHERE session_id = s.id), "
-    "(SELECT id FROM message WHERE session_id = s.id ORDER BY seq LIMIT 1)"
-)
+#: Titles that are read at once.
+TITLES_AT_ONCE = 1_000
 
 
 @lru_cache(maxsize=256)
 def title_statement(terms: tuple[str, ...], bounds: tuple[str, ...]) -> Statement:
-    """Return the query for sessions whose title or own id may be meant."""
+    """Return the query for the next sessions whose title or own id may be meant."""
     conditions = [_VISIBLE, "s.message_count > 0", *terms]
     may_match = _may_have("s.title")
     if "own_id" in bounds:
@@ -319,9 +313,17 @@ def title_statement(terms: tuple[str, ...], bounds: tuple[str, ...]) -> Statemen
     if "shown" in bounds:
         conditions.append(f"s.id NOT IN {DIALECT.list_text('shown', str)}")
     return ComposedStatement(
-        f"SELECT s.rid, {_OF_TITLE}, s.title, s.source_id FROM session AS s "
-        f"WHERE {' AND '.join(conditions)} ORDER BY s.rid DESC LIMIT :rows"
+        "SELECT s.rid, s.id, s.title, s.source_id FROM session AS s "
+        f"WHERE {' AND '.join(conditions)} ORDER BY s.rid DESC LIMIT {TITLES_AT_ONCE}"
     )
+
+
+#: The first message of each of the sessions ``:ids``.
+FIRST_MESSAGES = ComposedStatement(
+    f"SELECT m.* FROM {DIALECT.list_text('ids', str)} AS listed(id) "
+    "CROSS JOIN LATERAL (SELECT session_id, seq, id FROM message "
+    "WHERE session_id = listed.id ORDER BY seq LIMIT 1) AS m"
+)
 
 
 @lru_cache(maxsize=256)

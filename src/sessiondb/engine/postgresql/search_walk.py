@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from sessiondb.engine.postgresql.search_query import possible_texts, read_match
+from sessiondb.engine.postgresql.search_query import read_match, read_possible
 from sessiondb.engine.postgresql.search_statements import (
     MatchShape,
     match_statement,
@@ -16,7 +16,6 @@ from sessiondb.engine.postgresql.search_statements import (
     session_statement,
     walk_statement,
 )
-from sessiondb.engine.search_comparison import loaded
 from sessiondb.engine.search_index import BOUNDS
 from sessiondb.engine.sql import Read, Rows, Statement, as_list
 
@@ -159,7 +158,7 @@ def words_of(params: Mapping[str, Any]) -> dict[str, str]:
     if match.in_order is not None:
         words["in_order"] = match.in_order
     if "comparison" in params:
-        words["possible"] = as_list(possible_texts(loaded(params["comparison"])))
+        words |= read_possible(params["comparison"]).params()
     return words
 
 
