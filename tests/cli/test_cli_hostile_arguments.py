@@ -232,8 +232,10 @@ def names(command: str, line: str, param: click.Parameter, value: str) -> bool:
         param.name or "",
         (param.metavar or "").strip("[]"),
     ]
-    # The messages name what is wrong; relink finds nothing under OLD, whatever NEW is.
+    # The messages name what is wrong; relink finds nothing under OLD, whatever NEW is, and
+    # copy nothing at FROM, whatever TO is.
     words += {
+        "copy": ["database"],
         "relink": ["folder"],
         "title": ["title"],
         "label": ["label"],

@@ -23,11 +23,14 @@ def copy_command(options: Options, *, source: str, target: str, as_json: bool) -
     Each is a path or a URL: postgresql://HOST/DATABASE is one of a server. FROM may be
     in use. A copy that was interrupted is completed by the same command.
     """
+    from sessiondb.location.database import resolve
     from sessiondb.maintenance.copying import copy
     from sessiondb.store import Store
 
     if options.db is not None or options.scope != "auto":
         raise click.UsageError("copy names both databases itself")
+    # Before FROM is looked for: the name may be none.
+    resolve(target)
     percent = 0
 
     def report(done: int, every: int) -> None:
