@@ -179,6 +179,10 @@ _MESSAGE = st.lists(
     tree=("NOT", ["red", "green"]), sessions=[[[("text", "red"), ("text", "green")]]],
     steps=[], order="rank", limit=2,
 )  # fmt: skip
+@example(
+    tree=("OR", ["red", ("AND", ["*\\*", "字"])]), sessions=[[[("text", "字符集"), ("text", "\\")]]],
+    steps=[], order="newest", limit=1,
+)  # fmt: skip
 def test_every_query_finds_the_messages_that_it_holds_of_by_hand(
     *,
     tree: Any,

@@ -119,7 +119,7 @@ def read_query(
         return search
     if match is not None:
         return search._replace(covers=_covers(term, match_of))
-    cover = cover_of(term)
+    cover = _cover_of(term, match_of)
     return search._replace(
         spread=spread_comparison_of(term, cover), cover=comparison_of(cover)
     )
@@ -127,9 +127,9 @@ def read_query(
 
 def _covers(term: Term, match_of: Callable[[Term], str | None]) -> tuple[Cover, ...]:
     """Return the ways to find messages whose parts have *term* together."""
-    choices = [cover_of(term)]
+    choices = [_cover_of(term, match_of)]
     if isinstance(term, All):
-        choices = [cover_of(each) for each in dict.fromkeys(term.terms)]
+        choices = [_cover_of(each, match_of) for each in dict.fromkeys(term.terms)]
         choices.sort(key=_least_length, reverse=True)
     covers: list[Cover] = []
     for choice in choices:
@@ -139,15 +139,20 @@ def _covers(term: Term, match_of: Callable[[Term], str | None]) -> tuple[Cover, 
     return tuple(covers)
 
 
-def cover_of(term: Term) -> Term:
-    """Return what one part at least has of every message that has *term*."""
+def _cover_of(term: Term, match_of: Callable[[Term], str | None]) -> Term:
+    """Return what one part at least has of every message that has *term*.
+
+    An index knows it, if it knows *term*.
+    """
     match term:
         case Text():
             return term
         case Either(terms):
-            return Either(tuple([cover_of(each) for each in terms]))
+            return Either(tuple([_cover_of(each, match_of) for each in terms]))
         case All(terms):
-            return max([cover_of(each) for each in terms], key=_least_length)
+            covers = [_cover_of(each, match_of) for each in terms]
+            indexed = [cover for cover in covers if match_of(cover) is not None]
+            return max(indexed or covers, key=_least_length)
 
 
 def _least_length(cover: Term) -> int:
