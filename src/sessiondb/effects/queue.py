@@ -44,7 +44,8 @@ class Queue:
         self.followers: dict[str, list[MessageHandle | PartHandle]] = {}
         #: After how many ms the first value that it writes expires; None if none does.
         self.shortest_ttl: int | None = None
-        #: Whether it reads: then no other transaction writes until it ends.
+        #: Whether it reads, or changes rows that no name tells before: then no other
+        #: transaction writes until it ends.
         self.is_alone = False
         #: True once the unit is on disk.
         self.committed = False

@@ -348,6 +348,7 @@ class Unit(RevisingVerbs, ExtensionVerbs, ValueVerbs):
         """Record that a folder moved; ``.moved`` counts sessions after the commit."""
         effect = Relink(self._find_place(old).directory, self._locate_place(new))
         self.add(effect)
+        self.is_alone = True
         return effect
 
     # -- the conversation ----------------------------------------------------

@@ -104,6 +104,7 @@ class ValueVerbs(Queue):
         range_below(names)  # refuses what is too long
         effect = DeleteValues(names)
         self.add(effect)
+        self.is_alone = True
         return effect
 
     def delete_expired(self, prefix: Namespace = ()) -> DeleteExpired:
@@ -117,6 +118,7 @@ class ValueVerbs(Queue):
         range_below(names)  # refuses what is too long
         effect = DeleteExpired(names)
         self.add(effect)
+        self.is_alone = True
         return effect
 
     def refresh_value(self, namespace: Namespace, key: str) -> None:
