@@ -21,8 +21,8 @@ from sessiondb.schema.rows import PartAddress
 
 #: The name of the only part of the index: see `damaged`.
 NAME = "part_search"
-#: Parts that are read at once.
-_AT_ONCE = 500
+#: Parts whose texts are in memory at once.
+_AT_ONCE = 100
 _STORED = (
     f"SELECT p.rid, p.session_id, {TEXTS_OF_PART}, p.indexed, "
     "(SELECT max(f.chunk) FROM part_search AS f WHERE f.place = p.rid) FROM part AS p"
@@ -102,13 +102,16 @@ def prepare(connection: Connection, parts: str) -> None:
 
 def put(connection: Connection, parts: str) -> None:
     """Bring the entries of parts, a list of addresses, up to date."""
-    rows = connection.execute(_OF_ADDRESSES, {"parts": parts}).fetchall()
-    # A list may name a part twice.
-    stored = list({row[0]: row for row in rows}.values())
-    old = [row[0] for row in stored if row[-1] is not None]
-    if old:
-        connection.execute(_REMOVE, {"places": as_list(old)})
-    _insert(connection, stored)
+    addresses = json.loads(parts)
+    for start in range(0, len(addresses), _AT_ONCE):
+        some = json.dumps(addresses[start : start + _AT_ONCE])
+        rows = connection.execute(_OF_ADDRESSES, {"parts": some}).fetchall()
+        # A list may name a part twice.
+        stored = list({row[0]: row for row in rows}.values())
+        old = [row[0] for row in stored if row[-1] is not None]
+        if old:
+            connection.execute(_REMOVE, {"places": as_list(old)})
+        _insert(connection, stored)
 
 
 @dataclass(slots=True)
