@@ -1,6 +1,6 @@
 """What the URL of a database says of a connection, as libpq names it.
 
-    postgresql://ada@db.example.org:5432/agents?sslmode=verify-full
+    postgresql://NAME@db.example.org:5432/agents?sslmode=verify-full
     postgresql:///agents?host=/run/postgresql
 
 Whatever it leaves out comes from libpq's environment (``PGHOST``, ``PGPASSWORD``, the
