@@ -445,6 +445,7 @@ async def test_the_rows_of_a_session_go_with_it_and_with_its_family(
     contract.check()
 
 
+@pytest.mark.needs("is_file", "a repair is of a file")
 def test_check_finds_and_repair_removes_rows_without_their_session(
     backend: Backend,
 ) -> None:
@@ -646,6 +647,7 @@ def test_a_row_that_does_not_fit_costs_only_itself(
     assert [m.text for m in target.messages(stepped)] == ["hi"]
 
 
+@pytest.mark.needs("is_file", "a database of a server is not imported")
 def test_another_database_is_imported_with_the_rows_of_its_sessions(
     store: Store,
     backend: Backend,

@@ -87,7 +87,9 @@ BAD: list[tuple[str, type[SessionDBError], Callable[[Unit, SessionHandle], objec
 
 
 def everything(contract: Contract) -> dict[str, list[Any]]:
-    return {name: contract.rows(f"SELECT * FROM {name}") for name in metadata.tables}
+    # Sums of usage follow from the rest, and an engine may keep none.
+    tables = [name for name in metadata.tables if not name.startswith("usage_")]
+    return {name: contract.rows(f"SELECT * FROM {name}") for name in tables}
 
 
 async def test_a_unit_of_every_verb_is_written_completely(

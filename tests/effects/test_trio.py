@@ -128,6 +128,7 @@ def test_a_stream_that_is_cancelled_keeps_its_text_and_gives_its_lease_back(
     assert texts(place) == ["half an ans", "another", "mine"]
 
 
+@pytest.mark.needs("is_file", "an opening makes no database on a server")
 def test_an_opening_that_is_cancelled_leaves_nothing_open(
     backend: Backend, place: Place
 ) -> None:
@@ -281,6 +282,7 @@ async def test_a_store_that_is_closed_before_its_first_use_is_closed(
     assert not backend.exists(place)
 
 
+@pytest.mark.needs("is_file", "an opening makes no database on a server")
 async def test_a_store_that_is_closed_while_it_opens_is_closed(
     backend: Backend, place: Place
 ) -> None:

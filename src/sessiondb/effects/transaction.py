@@ -416,7 +416,8 @@ class Transaction:
             )
         if self.to_index:
             marked = self.run(_MARK, parts=as_list(self.to_index)).fetchall()
-            self.engine.search.put(self.connection, as_list(marked))
+            parts = as_list(marked), as_list(self.to_index)
+            self.engine.search.put(self.connection, *parts)
 
         waiting, size = self.carryover.waiting, self.carryover.waiting_bytes
         if waiting is not None and waiting.finish(self.connection, size):

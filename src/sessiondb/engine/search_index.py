@@ -89,11 +89,12 @@ class SearchIndex(Protocol):
     def has_passed(self, connection: Connection, part: PartAddress) -> bool:
         """Return whether a stored part does not wait: once it changes, it is `put`."""
 
-    def put(self, connection: Connection, parts: str) -> None:
+    def put(self, connection: Connection, parts: str, changed: str) -> None:
         """Index rows of ``part`` that were settled after the index had passed them.
 
         *parts* is a list parameter of their addresses. Their ``indexed`` is 1 already.
-        Those that wait go on waiting.
+        Those that wait go on waiting. *changed* has further ones, which are not to be
+        found any more, for an index that does not follow the rows by itself.
         """
 
     def take_out(self, connection: Connection, session_id: str, seq: int) -> None:

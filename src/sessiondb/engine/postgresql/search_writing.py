@@ -100,8 +100,17 @@ def prepare(connection: Connection, parts: str) -> None:
         connection.executemany("UPDATE part SET words = ? WHERE rid = ?", changed)
 
 
-def put(connection: Connection, parts: str) -> None:
-    """Bring the entries of parts, a list of addresses, up to date."""
+def put(
+    connection: Connection,
+    parts: str,  # noqa: ARG001  they are among those that changed
+    changed: str,
+) -> None:
+    """Bring the entries of parts that changed up to date."""
+    _update_entries(connection, changed)
+
+
+def _update_entries(connection: Connection, parts: str) -> None:
+    """Write the entries of parts, a list of addresses, as the rows are now."""
     addresses = json.loads(parts)
     for start in range(0, len(addresses), _AT_ONCE):
         some = json.dumps(addresses[start : start + _AT_ONCE])
@@ -138,7 +147,7 @@ class NewParts:
         """Index all new parts; False, as there is nothing else to bring up to date."""
         if self._addresses:
             # Those of units that were undone do not exist.
-            put(connection, as_list(self._addresses))
+            _update_entries(connection, as_list(self._addresses))
             self._addresses = []
         return False
 

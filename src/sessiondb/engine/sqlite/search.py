@@ -86,7 +86,12 @@ class SQLiteSearchIndex:
         """Return whether a stored part does not wait."""
         return bool(connection.execute(_HAS_PASSED, part).fetchone()[0])
 
-    def put(self, connection: Connection, parts: str) -> None:
+    def put(
+        self,
+        connection: Connection,
+        parts: str,
+        changed: str,  # noqa: ARG002  a trigger follows
+    ) -> None:
         """Index rows of ``part``, a list parameter, that do not wait for others."""
         connection.execute(_PUT, {"parts": parts})
 
