@@ -70,6 +70,8 @@ def source(opened: Opened) -> Store:
     gone = store.create_session(title="gone").id
     store.append(gone, user("deleted"))
     store.delete(gone)
+    store.set_value(["n0"], "gone", 1)
+    store.delete_value(["n0"], "gone")
     return store
 
 
@@ -111,6 +113,10 @@ def test_the_copy_goes_on_as_a_database_of_its_own(
 ) -> None:
     to = opened("copy.db")
     copy(source, to)
+    # A value that was deleted there has no revision of its own again, as in the source.
+    handles = [store.set_value(["n0"], "gone", 1) for store in (source, to)]
+    assert handles[0].revision == handles[1].revision > 1
+
     session = to.sessions(project=ALL).items[0].id
     revision = to.session(session).revision
     to.append(session, user("only in the copy"))
@@ -145,10 +151,13 @@ def test_an_interrupted_copy_is_completed_by_another_one(
 
     with pytest.raises(StopError):
         copy(source, to, progress=stop)
-    # What was copied changed and grew since, and one session is gone there.
-    first = source.sessions(project=ALL, subagents=True, limit=100).items
-    source.append(first[-1].id, user("later"))
-    source.set_title(first[0].id, "another title")
+    # What was copied has changed, has grown and is gone since.
+    sessions = source.sessions(project=ALL, subagents=True, limit=100).items
+    source.append(sessions[-1].id, user("later"))
+    source.set_title(sessions[0].id, "another title")
+    source.delete(sessions[-1].id)
+    source.reap()
+    source.delete_value(["n0"], "b")
 
     done = copy(source, to)
     assert done.equal > 0
@@ -183,7 +192,7 @@ def test_a_copy_that_was_begun_of_another_database_is_not_mixed(
 
     with pytest.raises(StopError):
         copy(source, to, progress=stop)
-    with pytest.raises(ConflictError, match="begun of another database"):
+    with pytest.raises(ConflictError, match="unfinished copy of another database"):
         copy(other, to)
 
 
@@ -237,7 +246,7 @@ def test_the_command_says_what_it_did_and_where(
 
     again = typed("copy", str(source.path), str(place))
     assert again.returncode == 1
-    assert "the copy has sessions of its own" in again.stderr
+    assert "the target has sessions of its own" in again.stderr
 
 
 @pytest.mark.slow

@@ -6,9 +6,10 @@ a database has for itself (its name, its numbers of rows and changes, leases), a
 follows from other rows: the engine of the copy makes its own index and sums.
 
 The source is read in one snapshot. Sessions go over in groups, parents first, each
-group in one transaction, and a group that is equal on both sides is passed over: a copy
-that was interrupted is continued by doing it again. In the end both are read once more
-and compared.
+group in one transaction, and those that are equal on both sides are passed over. So a
+copy that was interrupted is completed by running it again, even if the source has
+changed: rows that it no longer has are removed. In the end both are read again and
+compared.
 """
 
 from __future__ import annotations
@@ -46,10 +47,10 @@ Row = tuple[Any, ...]
 #: Called with the number of sessions that are done, and of all.
 Progress = Callable[[int, int], object]
 
-#: Tables without rows of a session, in the order of their references. Those behind the
-#: sessions may name one.
-_BEFORE = ("project", "project_directory")
-_AFTER = (
+#: Tables to which no row refers, and that have no rows of a session; a row may name a
+#: session or a project.
+_APART = (
+    "project_directory",
     "prompt",
     "terminal",
     "tombstone",
@@ -75,15 +76,18 @@ _BLOBS = 20
 _FAMILIES = "SELECT id, parent_id, message_count FROM session ORDER BY time_created, id"
 #: The entry of ``meta`` with the name of the database that is being copied.
 _MARK = "copy_of"
+#: That with the greatest revision of a value that was removed.
+_VALUE_REVISION = "value_revision"
 _FREE = Statement("effects.transaction.FREE")
 
 
 @dataclass(frozen=True, slots=True)
 class Copied:
-    """What `copy` did: how many sessions went over, and how many were equal already.
+    """The result of `copy`: the sessions that it wrote, and those that were equal.
 
-    ``rows`` is their number by table, and ``digest`` the SHA-256 of them all, on both
-    sides. ``left_out`` are the tables of programs that are not installed here.
+    ``rows`` is the number of rows by table, and ``digest`` the SHA-256 of all of them
+    in hexadecimal; both sides have the same. ``left_out`` are the tables of programs
+    that are not installed here, ``[]`` for none.
     """
 
     sessions: int
@@ -97,10 +101,12 @@ class Copied:
 def copy(source: Store, to: Store, *, progress: Progress | None = None) -> Copied:
     """Copy everything in the database of *source* into that of *to*.
 
-    The other one is empty, or an interrupted copy of the same database, which is
-    completed: `ConflictError` else. The source may be in use; what is written to it
-    meanwhile is not in the copy. Raises `CorruptionError` for rows that cannot be read,
-    or that differ in the end, and the errors of both engines.
+    The target is empty, or an interrupted copy of the same database, which is
+    completed; `ConflictError` is raised for any other one. The source may be in use:
+    what is written to it after the beginning is not copied. *progress* is called after
+    each group of sessions. Raises `InvalidInputError` if both are the same database,
+    `CorruptionError` for rows that cannot be read or that differ in the end, and the
+    errors of both engines.
     """
     stored, copied = database_of(source), database_of(to)
     if stored == copied:
@@ -128,8 +134,8 @@ class _Copy:
     def run(self, progress: Progress) -> Copied:
         self._claim()
         left_out = self._make_extension_tables()
-        for table in _BEFORE:
-            self._copy_table(table)
+        # Sessions refer to them.
+        self._write_projects()
         done = written = 0
         groups = list(self._groups())
         every = sum(map(len, groups))
@@ -137,11 +143,14 @@ class _Copy:
             written += self._copy_sessions(ids)
             done += len(ids)
             progress(done, every)
-        for table in _AFTER:
-            self._copy_table(table)
+        self._remove_gone("session")
+        self._remove_gone("project")
+        for table in _APART:
+            self._replace_rows(table, self._pages_of(self._reading, table))
         for added in self._extension_tables:
             if not added.is_of_sessions:
-                self._copy_extension_table(added)
+                pages = self._pages_of(self._reading, added.name)
+                self._replace_rows(added.name, pages)
         self._complete()
         rows, digest = self._compare()
         self._release()
@@ -150,7 +159,7 @@ class _Copy:
     @contextmanager
     def _transaction(self) -> Iterator[int]:
         """Write in a ``with`` block; the time of the database is its value."""
-        now = self._writing.engine.begin_write(self._writing)
+        now = self._writing.engine.begin_write(self._writing, is_alone=True)
         try:
             yield now
             self._writing.commit()
@@ -161,7 +170,7 @@ class _Copy:
     # -- beginning and end ---------------------------------------------------
 
     def _claim(self) -> None:
-        """Mark the copy as one of this source; refuse a database of other sessions."""
+        """Mark the target as a copy of this source, or raise `ConflictError`."""
         name = _meta(self._reading, "database_uuid")
         with self._transaction():
             mark = _meta(self._writing, _MARK)
@@ -172,9 +181,9 @@ class _Copy:
             ).fetchone()
             if is_used or mark is not None:
                 raise ConflictError(
-                    "the copy has sessions of its own"
+                    "the target has sessions of its own"
                     if mark is None
-                    else "the copy was begun of another database",
+                    else "the target is an unfinished copy of another database",
                     hint="name an empty database; "
                     f"{command('import')} adds sessions to one that is in use",
                 )
@@ -186,9 +195,14 @@ class _Copy:
             self._writing.execute("DELETE FROM meta WHERE key = ?", (_MARK,))
 
     def _complete(self) -> None:
-        """Remove blobs without a row, and bring the index and the sums up to date."""
+        """Write what follows from all rows, and what remains of those that are gone."""
         engine = self._writing.engine
+        revision = _meta(self._reading, _VALUE_REVISION)
         with self._transaction():
+            if revision is not None:
+                # A key of the copy never has a revision again either.
+                text = upsert_text("meta", ("key", "value"), ("key",))
+                self._writing.execute(text, (_VALUE_REVISION, revision))
             if self._loose:
                 text = _FREE.text_on(engine)
                 self._writing.execute(text, {"hashes": as_list(sorted(self._loose))})
@@ -326,11 +340,34 @@ class _Copy:
 
     # -- other tables --------------------------------------------------------
 
-    def _copy_table(self, table: str) -> None:
-        """Copy a table without rows of a session."""
-        text = upsert_text(table, _COLUMNS[table], _KEYS[table])
-        for rows in _pages(self._reading, table):
+    def _write_projects(self) -> None:
+        text = upsert_text("project", _COLUMNS["project"], ("id",))
+        for rows in _pages(self._reading, "project"):
             with self._transaction():
+                self._writing.executemany(text, rows)
+
+    def _remove_gone(self, table: str) -> None:
+        """Remove the rows of *table* that the source does not have any more."""
+        stored, copied = (
+            {row[0] for row in connection.execute(f"SELECT id FROM {table}")}
+            for connection in (self._reading, self._writing)
+        )
+        gone = sorted(copied - stored)
+        for start in range(0, len(gone), _SESSIONS):
+            ids = gone[start : start + _SESSIONS]
+            with self._transaction():
+                if table == "session":
+                    self._remove_rows(self._rows_of(self._writing, ids), ids)
+                in_list = self._writing.engine.dialect.list_text("ids", str)
+                sql = f"DELETE FROM {table} WHERE id IN {in_list}"
+                self._writing.execute(sql, {"ids": as_list(ids)})
+
+    def _replace_rows(self, table: str, pages: Iterable[list[Row]]) -> None:
+        """Replace all rows of a table to which no row refers, in one transaction."""
+        text = insert_text(table, self._columns_of(table))
+        with self._transaction():
+            self._writing.execute(f"DELETE FROM {table}")
+            for rows in pages:
                 self._writing.executemany(text, rows)
 
     # -- tables of programs --------------------------------------------------
@@ -362,25 +399,15 @@ class _Copy:
         ]
         return columns
 
-    def _copy_extension_table(self, table: ExtensionTable) -> None:
-        """Copy a table of a program without rows of sessions; it may have no key."""
-        sql = f"SELECT {listed(table.columns)} FROM {table.name}"
-        with self._transaction():
-            self._writing.execute(f"DELETE FROM {table.name}")
-            rows = self._reading.execute(sql).fetchall()
-            if rows:
-                text = insert_text(table.name, table.columns)
-                self._writing.executemany(text, rows)
-
     # -- the comparison ------------------------------------------------------
 
     def _compare(self) -> tuple[dict[str, int], str]:
         """Return the numbers of rows and their digest, which both sides have.
 
-        Blobs are not: their names are their contents, and a row needs its blob.
-        Raises `CorruptionError` for the first table that differs.
+        Blobs are not among them: each is named by its content, and no row can refer to
+        one that is missing. Raises `CorruptionError` for the first table that differs.
         """
-        tables = [*_BEFORE, "session", *_OF_SESSIONS, *_AFTER]
+        tables = ["project", "session", *_OF_SESSIONS, *_APART]
         tables += [table.name for table in self._extension_tables]
         rows: dict[str, int] = {}
         digests = hashlib.sha256()
@@ -391,8 +418,9 @@ class _Copy:
             )
             if stored != copied:
                 raise CorruptionError(
-                    f"{table} differs: {stored.rows:,} rows, {copied.rows:,} here",
-                    hint="copy again; no program may use the copy meanwhile",
+                    f"{table} has {copied.rows:,} rows in the copy that are not the "
+                    f"{stored.rows:,} of the source",
+                    hint="copy again while no program uses the copy",
                 )
             rows[table] = stored.rows
             digests.update(stored.digest)
@@ -402,6 +430,7 @@ class _Copy:
         if table in _COLUMNS:
             yield from _pages(connection, table)
         else:
+            # The table of a program may have no key.
             sql = f"SELECT {listed(self._columns_of(table))} FROM {table}"
             yield sorted(connection.execute(sql).fetchall(), key=repr)
 
