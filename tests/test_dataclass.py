@@ -8,7 +8,7 @@ import inspect
 import pickle
 from collections.abc import Callable
 from dataclasses import FrozenInstanceError, asdict, field, fields, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -35,6 +35,7 @@ def defined(maker: Callable[..., Any], **options: bool) -> Any:
     class Pair(Base):
         """A pair."""
 
+        LIMIT: ClassVar[int] = 9
         first: int
         second: tuple[int, ...] = (1, 2)
         third: list[int] = field(default_factory=list, repr=False)
@@ -49,6 +50,16 @@ def defined(maker: Callable[..., Any], **options: bool) -> Any:
             return 2 * self.first
 
     return maker(**options)(Pair)
+
+
+@pytest.mark.parametrize("maker", [dataclass, dataclasses.dataclass])
+def test_a_variable_of_the_class_is_no_field(maker: Callable[..., Any]) -> None:
+    pair = defined(maker, slots=True)
+    assert (pair.LIMIT, pair(1).LIMIT) == (9, 9)
+    assert "LIMIT" not in {item.name for item in fields(pair)}
+    assert "LIMIT" not in repr(pair(1))
+    with pytest.raises(TypeError):
+        pair(1, LIMIT=3)
 
 
 def outcome(act: Callable[[], object]) -> object:

@@ -282,7 +282,12 @@ def _define(cls: type[Any], **options: bool) -> Any:
     fields: dict[str, _Field] = {}
     for base in reversed(cls.__mro__[1:]):
         fields |= vars(base).get("__late_fields__", {})
-    names = tuple(cls.__annotations__)
+    # Annotations are texts: every module of the package postpones them.
+    names = tuple(
+        name
+        for name, annotation in cls.__annotations__.items()
+        if not str(annotation).startswith("ClassVar")
+    )
     for name in names:
         value = standard.namespace.get(name, _UNSET)
         fields[name] = _field_of(cls.__annotations__[name], value)
