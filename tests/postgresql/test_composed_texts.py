@@ -61,8 +61,9 @@ from sessiondb.schema.columns import KEYS, TABLES
 
 pytestmark = pytest.mark.slow
 PACKAGE = Path(sessiondb.__file__).parent
-#: The folders whose texts are for one engine.
-ENGINES = ("engine/sqlite/", "engine/postgresql/")
+#: The folders whose texts are for one engine, and the module that runs what each of them
+#: has as an attribute.
+ENGINES = ("engine/sqlite/", "engine/postgresql/", "engine/declared_tables.py")
 #: Texts that an engine has as attributes.
 OF_SQLITE = {
     SQLITE.extensions.declarations,

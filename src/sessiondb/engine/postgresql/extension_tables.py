@@ -1,31 +1,22 @@
-"""The tables of extensions in a database: made, completed, listed, and emptied.
-
-See `schema.extensions`. The names of tables and columns that a database states are used
-in SQL only if they are names that an extension can have.
-"""
+"""The tables of extensions on a server: see `engine.declared_tables`."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from sessiondb.engine.base import Connection, ExtensionTable
+from sessiondb.engine.base import Connection
+from sessiondb.engine.declared_tables import DeclaredTables
 from sessiondb.engine.postgresql.admission import LOCK, SCHEMA
+from sessiondb.engine.postgresql.dialect import DIALECT
 from sessiondb.errors import InvalidInputError
 
 if TYPE_CHECKING:
+    from sqlalchemy import Column, Table
+
     from sessiondb.schema.extensions import Extension
 
 #: The server cuts a longer name short.
 _MOST_NAME_BYTES = 63
-_VERSION = "SELECT version FROM extension WHERE name = ?"
-_KEEP = (
-    "INSERT INTO extension (name, version, tables, time_created, time_updated) "
-    "VALUES (?, ?, ?, ?, ?) ON CONFLICT (name) DO UPDATE SET "
-    "version = excluded.version, tables = excluded.tables, "
-    "time_updated = excluded.time_updated"
-)
 #: A declaration that is not an array names nothing.
 _ELEMENTS = (
     "json_array_elements_text(CASE json_typeof(CAST(e.tables AS JSON)) "
@@ -54,90 +45,45 @@ SELECT e.name, c.relname, a.attname
 """
 
 
-class PostgreSQLExtensionTables:
-    """PostgreSQL's half of `engine.base.ExtensionTables`."""
+class PostgreSQLExtensionTables(DeclaredTables):
+    """PostgreSQL's `engine.base.ExtensionTables`."""
 
-    declarations = _DECLARATIONS
+    dialect = DIALECT
+    declarations, declared, columns = _DECLARATIONS, _DECLARED, _COLUMNS
 
     def put(self, connection: Connection, extension: Extension, now: int) -> bool:
-        """Make the tables of *extension*, or complete those of an earlier version.
+        """Make or complete the tables, after every other writer that makes tables.
 
-        In the transaction of the first write, and after every other one that makes
-        tables. Returns whether something was missing. Raises `InvalidInputError` for a
-        column that cannot be added, and for a name that is too long for the server.
+        Returns whether something was missing. Raises `InvalidInputError` for a column
+        that cannot be added, and for a name that is too long for the server.
         """
-        if self._is_current(connection, extension):
+        if self.is_current(connection, extension):
             return False
         connection.execute("SELECT pg_advisory_xact_lock(?)", (LOCK,))
-        if self._is_current(connection, extension):
-            return False
-
-        # Not at the top: a process without extensions loads no SQLAlchemy.
-        from sessiondb.engine.postgresql.compiling import (
-            column_statement,
-            index_statements,
-            table_statement,
-        )
-
-        for table in extension.metadata.tables.values():
-            if len(table.name) > _MOST_NAME_BYTES:
+        for name in extension.metadata.tables:
+            if len(name) > _MOST_NAME_BYTES:
                 raise InvalidInputError(
-                    f"{table.name} is longer than {_MOST_NAME_BYTES} characters, the "
-                    "most that PostgreSQL takes for a name"
+                    f"{name} is longer than {_MOST_NAME_BYTES} characters, the most "
+                    "that PostgreSQL takes for a name"
                 )
-            columns = {name for (name,) in connection.execute(_COLUMNS, (table.name,))}
-            if not columns:
-                connection.execute(table_statement(table))
-            for column in table.c:
-                if columns and column.name not in columns:
-                    if not column.nullable and column.server_default is None:
-                        raise InvalidInputError(
-                            f"column {column.name} cannot be added to {table.name}: it "
-                            "needs a server_default, or to be nullable"
-                        )
-                    connection.execute(column_statement(column))
-            for statement in index_statements(table):
-                connection.execute(statement)
+        return super().put(connection, extension, now)
 
-        names = json.dumps(list(extension.metadata.tables))
-        connection.execute(_KEEP, (extension.name, extension.version, names, now, now))
-        return True
+    # Not at the top: a process without extensions loads no SQLAlchemy.
 
-    def _is_current(self, connection: Connection, extension: Extension) -> bool:
-        row = connection.execute(_VERSION, (extension.name,)).fetchone()
-        return row is not None and bool(row[0] >= extension.version)
+    def table_statement(self, table: Table) -> str:
+        """Return the CREATE statement of a table."""
+        from sessiondb.engine.postgresql.compiling import table_statement
 
-    def listed(self, connection: Connection) -> list[ExtensionTable]:
-        """Return the tables of all extensions of the database."""
-        return self.tables_of(connection.execute(_DECLARATIONS).fetchall())
+        return table_statement(table)
 
-    def tables_of(self, rows: Iterable[tuple[Any, ...]]) -> list[ExtensionTable]:
-        """Return the tables that rows of `declarations` describe."""
-        columns: dict[tuple[str, str], list[str]] = {}
-        for extension, table, column in rows:
-            columns.setdefault((extension, table), []).append(column)
-        return [
-            ExtensionTable(extension, table, tuple(names))
-            for (extension, table), names in columns.items()
-        ]
+    def column_statement(self, column: Column[Any]) -> str:
+        """Return the statement that adds a column."""
+        from sessiondb.engine.postgresql.compiling import column_statement
 
-    def missing(self, connection: Connection) -> list[tuple[str, str]]:
-        """Return (extension, table) of each declared table that is not there."""
-        existing = {table.name for table in self.listed(connection)}
-        declared = connection.execute(_DECLARED).fetchall()
-        return [(name, table) for name, table in declared if table not in existing]
+        return column_statement(column)
 
-    def remove_rows(
-        self,
-        connection: Connection,
-        tables: Iterable[ExtensionTable],
-        session_ids: Sequence[str],
-    ) -> None:
-        """Remove the rows of sessions from tables."""
-        names = json.dumps(list(session_ids))
-        for table in tables:
-            sql = (
-                f"DELETE FROM {table.name} WHERE session_id IN "
-                "(SELECT * FROM json_array_elements_text(CAST(? AS JSON)))"
-            )
-            connection.execute(sql, (names,))
+    def index_statements(self, table: Table) -> list[str]:
+        """Return a CREATE statement for each index."""
+        from sessiondb.engine.postgresql.compiling import index_statements
+
+        return index_statements(table)
