@@ -22,7 +22,7 @@ from backends import COUNTERS, Backend, Parameter, Place
 from postgresql_server import Server, binaries, running
 
 from sessiondb import BEGINNING, Store
-from sessiondb.engine.address import Address
+from sessiondb.engine.address import ServerAddress
 from sessiondb.engine.default import target_of
 
 #: A database with our tables, of which those of the tests are copies.
@@ -162,11 +162,13 @@ class PostgreSQL(Backend):
         return 0
 
     def rebuild_search(self, where: Any) -> None:
-        with closing(target_of(Address(self.place_of(where))).connect()) as connection:
+        with closing(
+            target_of(ServerAddress(self.place_of(where))).connect()
+        ) as connection:
             connection.engine.search.rebuild(connection)
 
     def assert_searchable(self, where: Any) -> None:
-        target = target_of(Address(self.place_of(where)))
+        target = target_of(ServerAddress(self.place_of(where)))
         with closing(target.connect()) as connection:
             assert list(connection.engine.search.damaged(connection)) == []
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sessiondb.engine.address import Address
+from sessiondb.engine.address import ServerAddress
 from sessiondb.engine.base import Engine
 from sessiondb.engine.sqlite.engine import SQLITE
 from sessiondb.engine.sqlite.target import SQLiteFile
@@ -23,7 +23,7 @@ class ServedFile:
     """A target without a path, like that of a server: all the rest is that of a file."""
 
     file: SQLiteFile
-    address: Address
+    address: ServerAddress
     engine: Engine = SQLITE
     path: None = None
 
@@ -45,7 +45,7 @@ class ServedFile:
 class Unreachable:
     """A target of a server that does not answer."""
 
-    address: Address
+    address: ServerAddress
     engine: Engine = SQLITE
     path: None = None
 
@@ -61,6 +61,6 @@ class Unreachable:
         return refuse
 
 
-def served(path: Path, address: Address) -> ServedFile:
+def served(path: Path, address: ServerAddress) -> ServedFile:
     """Return a database whose content is the file at *path*."""
     return ServedFile(SQLiteFile(path), address)

@@ -15,7 +15,7 @@ from served import PASSWORD, SHOWN, URL, Unreachable, served
 from sessiondb import Store, errors, maintenance
 from sessiondb.cli.app import COMMANDS, app
 from sessiondb.cli.watchers import Watchers
-from sessiondb.engine.address import Address
+from sessiondb.engine.address import ServerAddress
 from sessiondb.location import resolve
 
 #: Arguments of every command; SESSION is a session, and the directory is a project.
@@ -211,7 +211,7 @@ def test_names_on_a_server_are_not_completed(
 def test_a_second_watcher_of_a_server_learns_of_the_first(
     project: Path, store: Store, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    target = served(Path(str(store.path)), Address(URL))
+    target = served(Path(str(store.path)), ServerAddress(URL))
     first, second = Watchers(target, [project]), Watchers(target, [project / "src"])
     with click.Context(app):
         first.join()

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from postgresql_server import Server, binaries, running
 
-from sessiondb.engine.address import Address
+from sessiondb.engine.address import ServerAddress
 
 _names = (f"db{number}" for number in count())
 
@@ -34,13 +34,13 @@ def database(server: Server) -> Iterator[str]:
 
 
 @pytest.fixture
-def address(server: Server, database: str) -> Address:
+def address(server: Server, database: str) -> ServerAddress:
     """The address of an empty database."""
-    return Address(server.url(database))
+    return ServerAddress(server.url(database))
 
 
 @pytest.fixture
-def connected(address: Address) -> Iterator[Callable[..., Any]]:
+def connected(address: ServerAddress) -> Iterator[Callable[..., Any]]:
     """Return a function that connects to an empty database, always the same one."""
     from sessiondb.engine.postgresql.connecting import connect
 

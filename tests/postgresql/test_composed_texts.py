@@ -29,7 +29,7 @@ import sessiondb
 from sessiondb import ALL, Store, assistant, event, text, tool, tool_result, user
 from sessiondb.adapters.langgraph.tables import LANGGRAPH
 from sessiondb.cli import completing, listing, overview, resume, resume_model
-from sessiondb.engine.address import Address
+from sessiondb.engine.address import ServerAddress
 from sessiondb.engine.message_sums import MessageSums
 from sessiondb.engine.postgresql import dialect as postgresql
 from sessiondb.engine.postgresql.compiling import table_statement
@@ -502,7 +502,7 @@ def planned(server: Server) -> Iterator[Callable[[list[Text]], list[str]]]:
     from sessiondb.engine.postgresql.target import PostgreSQLDatabase
 
     server.run("CREATE DATABASE composed")
-    database = PostgreSQLDatabase(Address(server.url("composed")))
+    database = PostgreSQLDatabase(ServerAddress(server.url("composed")))
     with closing(database.ensure() or database.connect()):
         pass
     with closing(database.connect()) as connection:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from postgresql_server import Server
 
-from sessiondb.engine.address import Address
+from sessiondb.engine.address import ServerAddress
 from sessiondb.errors import InvalidInputError
 
 psycopg = pytest.importorskip("psycopg")
@@ -355,7 +355,7 @@ def test_an_interrupt_ends_the_statement_and_leaves_the_connection_usable(
 
 
 def test_behind_a_pooler_nothing_is_prepared(server: Server, database: str) -> None:
-    address = Address(server.url(database, "&pgbouncer=true"))
+    address = ServerAddress(server.url(database, "&pgbouncer=true"))
     with closing(connect(address)) as connection:
         for _ in range(10):
             connection.execute("SELECT ?", (1,))
@@ -367,7 +367,7 @@ def test_behind_a_pooler_nothing_is_prepared(server: Server, database: str) -> N
 def test_a_url_overrides_what_a_connection_has_by_default(
     server: Server, database: str
 ) -> None:
-    address = Address(server.url(database, "&application_name=tea"))
+    address = ServerAddress(server.url(database, "&application_name=tea"))
     with closing(connect(address)) as connection:
         assert setting(connection, "application_name") == "tea"
 
@@ -385,11 +385,11 @@ def test_a_url_that_libpq_does_not_read_is_refused_without_its_password(
     url: str,
 ) -> None:
     with pytest.raises(InvalidInputError) as caught:
-        parameters_of(Address(url))
+        parameters_of(ServerAddress(url))
     shown = f"{caught.value} {caught.value.hint} {caught.value.__cause__}"
     assert "sec" not in shown
 
 
 def test_parameters_are_not_shown() -> None:
-    parameters = parameters_of(Address("postgresql://ada:secret@host/db"))
+    parameters = parameters_of(ServerAddress("postgresql://ada:secret@host/db"))
     assert "secret" not in repr(parameters)

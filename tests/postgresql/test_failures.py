@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from postgresql_server import Server
 
-from sessiondb.engine.address import Address
+from sessiondb.engine.address import ServerAddress
 from sessiondb.errors import (
     AccessError,
     BusyError,
@@ -44,7 +44,7 @@ INSERT INTO tea VALUES (1, 'assam');
 @pytest.fixture
 def connection(server: Server, database: str) -> Any:
     assert server.run(f"\\c {database}\n{SCHEMA}") == ""
-    made = connect(Address(server.url(database)))
+    made = connect(ServerAddress(server.url(database)))
     yield made
     made.close()
 
@@ -104,7 +104,7 @@ def test_a_key_that_another_session_took_has_the_unit_look_again_but_not_a_progr
 def test_a_lock_that_another_session_keeps_is_busy(
     connection: Any, server: Server, database: str
 ) -> None:
-    other = connect(Address(server.url(database)))
+    other = connect(ServerAddress(server.url(database)))
     other.begin_write(1.0)
     other.execute("UPDATE tea SET name = 'x'")
     connection.begin_write(0.05)
@@ -145,7 +145,7 @@ def test_a_transaction_that_is_given_up_for_another_one_is_repeated(
     connection: Any, server: Server, database: str
 ) -> None:
     connection.execute("INSERT INTO tea VALUES (2, 'darjeeling')")
-    other = connect(Address(server.url(database)))
+    other = connect(ServerAddress(server.url(database)))
     update = "UPDATE tea SET name = name WHERE rid = ?"
     for one, rid in ((connection, 1), (other, 2)):
         one.begin_write(9.0)
@@ -174,7 +174,7 @@ def test_a_transaction_that_is_given_up_for_another_one_is_repeated(
 def test_a_row_that_changed_since_the_snapshot_is_repeated(
     connection: Any, server: Server, database: str
 ) -> None:
-    other = connect(Address(server.url(database)))
+    other = connect(ServerAddress(server.url(database)))
     connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
     connection.execute("SELECT * FROM tea")
     other.execute("UPDATE tea SET name = 'x'")
@@ -243,7 +243,7 @@ def test_an_error_of_the_driver_is_told_by_its_class() -> None:
 # -- connections that are refused ----------------------------------------------
 
 
-def refused(address: Address) -> Any:
+def refused(address: ServerAddress) -> Any:
     with pytest.raises(SessionDBError) as caught:
         connect(address)
     shown = f"{caught.value} {caught.value.hint}"
@@ -257,11 +257,11 @@ def test_a_server_that_does_not_answer_is_unavailable(tmp_path: Any) -> None:
         "postgresql://ada:secret@127.0.0.1:1/tea",
         f"postgresql:///tea?host={tmp_path}&password=secret",
     ):
-        assert type(refused(Address(url))) is UnavailableError
+        assert type(refused(ServerAddress(url))) is UnavailableError
 
 
 def test_a_database_that_does_not_exist_is_named(server: Server) -> None:
-    error = refused(Address(server.url("coffee")))
+    error = refused(ServerAddress(server.url("coffee")))
     assert type(error) is NotFoundError
     assert "no database coffee" in str(error)
     assert error.hint == "create it: `createdb coffee`"
@@ -274,7 +274,9 @@ def test_a_database_that_the_role_may_not_use_is_refused(
     server.run(
         f"CREATE ROLE {role} LOGIN; REVOKE CONNECT ON DATABASE {database} FROM PUBLIC"
     )
-    address = Address(server.url(database).replace("user=sessiondb", f"user={role}"))
+    address = ServerAddress(
+        server.url(database).replace("user=sessiondb", f"user={role}")
+    )
     try:
         assert type(refused(address)) is AccessError
     finally:
@@ -288,7 +290,9 @@ def test_a_database_with_too_many_connections_is_busy(
     server.run(
         f"CREATE ROLE {role} LOGIN; ALTER DATABASE {database} CONNECTION LIMIT 0"
     )
-    address = Address(server.url(database).replace("user=sessiondb", f"user={role}"))
+    address = ServerAddress(
+        server.url(database).replace("user=sessiondb", f"user={role}")
+    )
     try:
         assert type(refused(address)) is BusyError
     finally:
@@ -299,9 +303,9 @@ def test_a_wrong_or_missing_password_is_refused(server: Server, database: str) -
     server.run("CREATE ROLE sworn LOGIN PASSWORD 'right'")
     url = server.url(database).replace("user=sessiondb", "user=sworn")
     try:
-        connect(Address(f"{url}&password=right")).close()
+        connect(ServerAddress(f"{url}&password=right")).close()
         for refused_url in (url, f"{url}&password=secret"):
-            error = refused(Address(refused_url))
+            error = refused(ServerAddress(refused_url))
             assert type(error) is AccessError
             assert error.hint == "check the role and its password"
     finally:
@@ -311,7 +315,9 @@ def test_a_wrong_or_missing_password_is_refused(server: Server, database: str) -
 def test_a_role_that_the_server_does_not_take_says_so(
     server: Server, database: str
 ) -> None:
-    address = Address(server.url(database).replace("user=sessiondb", "user=nobody"))
+    address = ServerAddress(
+        server.url(database).replace("user=sessiondb", "user=nobody")
+    )
     error = refused(address)
     assert type(error) is UnavailableError
     assert "nobody" in str(error)

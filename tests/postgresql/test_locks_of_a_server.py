@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from sessiondb.engine.address import Address
+from sessiondb.engine.address import ServerAddress
 
 psycopg = pytest.importorskip("psycopg")
 
@@ -20,7 +20,7 @@ MANY = [f"ses_{number}" for number in range(30_000)]
 
 
 @pytest.fixture
-def pair(address: Address) -> Iterator[tuple[Any, Any]]:
+def pair(address: ServerAddress) -> Iterator[tuple[Any, Any]]:
     """Two connections, each in a transaction that waits for nothing."""
     with closing(ensure(address)) as one, closing(ensure(address)) as other:
         for connection in (one, other):

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from postgresql_server import Server
 
-from sessiondb.engine.address import Address
+from sessiondb.engine.address import ServerAddress
 from sessiondb.engine.chain import folder
 from sessiondb.errors import (
     AccessError,
@@ -54,17 +54,17 @@ def run(server: Server, database: str) -> Run:
     return run_
 
 
-def tables_in(address: Address, schema: str = "public") -> set[str]:
+def tables_in(address: ServerAddress, schema: str = "public") -> set[str]:
     with closing(connect(address)) as connection:
         sql = "SELECT tablename FROM pg_tables WHERE schemaname = ?"
         return {name for (name,) in connection.execute(sql, (schema,))}
 
 
-def made(address: Address) -> None:
+def made(address: ServerAddress) -> None:
     ensure(address).close()
 
 
-def refused(address: Address, **options: Any) -> SessionDBError:
+def refused(address: ServerAddress, **options: Any) -> SessionDBError:
     with pytest.raises(SessionDBError) as caught:
         ensure(address, **options)
     return caught.value
@@ -73,7 +73,7 @@ def refused(address: Address, **options: Any) -> SessionDBError:
 # -- making --------------------------------------------------------------------
 
 
-def test_a_database_without_tables_gets_ours_once(address: Address) -> None:
+def test_a_database_without_tables_gets_ours_once(address: ServerAddress) -> None:
     with closing(ensure(address)) as connection:
         assert not connection.in_transaction
         ((uuid,),) = connection.execute(
@@ -89,7 +89,7 @@ def test_a_database_without_tables_gets_ours_once(address: Address) -> None:
 
 @pytest.mark.parametrize("options", [{"create": False}, {"read_only": True}])
 def test_tables_are_not_made_unless_that_is_permitted(
-    address: Address, options: dict[str, bool]
+    address: ServerAddress, options: dict[str, bool]
 ) -> None:
     error = refused(address, **options)
     assert type(error) is NotFoundError
@@ -100,12 +100,12 @@ def test_tables_are_not_made_unless_that_is_permitted(
 
 
 def test_processes_that_open_a_new_database_at_once_make_one_of_it(
-    address: Address,
+    address: ServerAddress,
 ) -> None:
     program = (
-        "import sys; from sessiondb.engine.address import Address; "
+        "import sys; from sessiondb.engine.address import ServerAddress; "
         "from sessiondb.engine.postgresql.opening import ensure; "
-        "connection = ensure(Address(sys.argv[1])); "
+        "connection = ensure(ServerAddress(sys.argv[1])); "
         "print(connection.execute(\"SELECT value FROM meta WHERE key = 'database_uuid'\").fetchone()[0])"
     )
     processes = [
@@ -118,7 +118,7 @@ def test_processes_that_open_a_new_database_at_once_make_one_of_it(
 
 
 def test_an_opening_waits_for_who_makes_tables_and_no_longer_than_its_patience(
-    address: Address,
+    address: ServerAddress,
 ) -> None:
     with closing(connect(address)) as other:
         other.execute("BEGIN")
@@ -134,7 +134,7 @@ def test_a_schema_of_the_search_path_is_the_place_of_the_tables(
 ) -> None:
     run('CREATE SCHEMA "Tea Time"; CREATE TABLE public.session (id text)')
     url = server.url(database, "&options=-csearch_path%3D%22Tea%5C%20Time%22%2Cpublic")
-    address = Address(url)
+    address = ServerAddress(url)
     made(address)
     assert tables_in(address, "Tea Time") >= names_of("TABLE")
     assert tables_in(address) == {"session"}
@@ -144,7 +144,9 @@ def test_a_schema_of_the_search_path_is_the_place_of_the_tables(
 def test_a_search_path_without_a_schema_is_an_error(
     server: Server, database: str
 ) -> None:
-    error = refused(Address(server.url(database, "&options=-csearch_path%3Dnone")))
+    error = refused(
+        ServerAddress(server.url(database, "&options=-csearch_path%3Dnone"))
+    )
     assert type(error) is NotFoundError
     assert error.hint == "create one: CREATE SCHEMA sessiondb"
 
@@ -156,7 +158,7 @@ def test_a_role_that_may_not_create_tables_is_told_so(
     server.run(f"CREATE ROLE {role} LOGIN")
     try:
         url = server.url(database).replace("user=sessiondb", f"user={role}")
-        error = refused(Address(url))
+        error = refused(ServerAddress(url))
         assert type(error) is AccessError
         assert "permission denied for schema public" in str(error)
     finally:
@@ -177,7 +179,7 @@ def test_a_role_that_may_not_create_tables_is_told_so(
     ],
 )
 def test_tables_of_another_program_are_left_alone(
-    address: Address, run: Run, sql: str
+    address: ServerAddress, run: Run, sql: str
 ) -> None:
     run(sql)
     before = tables_in(address)
@@ -189,14 +191,16 @@ def test_tables_of_another_program_are_left_alone(
     assert tables_in(address) == before
 
 
-def test_other_tables_beside_ours_do_not_matter(address: Address, run: Run) -> None:
+def test_other_tables_beside_ours_do_not_matter(
+    address: ServerAddress, run: Run
+) -> None:
     run("CREATE TABLE coffee (id text)")
     made(address)
     made(address)
     assert "coffee" in tables_in(address)
 
 
-def test_a_missing_table_is_named(address: Address, run: Run) -> None:
+def test_a_missing_table_is_named(address: ServerAddress, run: Run) -> None:
     made(address)
     run("DROP TABLE lease")
     error = refused(address)
@@ -205,7 +209,7 @@ def test_a_missing_table_is_named(address: Address, run: Run) -> None:
 
 
 def test_a_newer_schema_is_refused_unless_it_admits_this_release(
-    address: Address, run: Run
+    address: ServerAddress, run: Run
 ) -> None:
     made(address)
     run(f"UPDATE alembic_version SET version_num = '{VERSION + 1:04}'")
@@ -234,7 +238,7 @@ def test_another_encoding_is_refused(server: Server, database: str) -> None:
         f"CREATE DATABASE {other} ENCODING 'LATIN1' TEMPLATE template0 LOCALE 'C'"
     )
     try:
-        error = refused(Address(server.url(other)))
+        error = refused(ServerAddress(server.url(other)))
         assert type(error) is UnsupportedError
         assert "LATIN1" in str(error)
     finally:
@@ -295,16 +299,16 @@ def dumped(server: Server, database: str) -> str:
 
 
 def test_a_fresh_schema_is_that_of_the_migrations(
-    server: Server, database: str, address: Address
+    server: Server, database: str, address: ServerAddress
 ) -> None:
     made(address)
     chain = f"{database}_chain"
     server.run(f"CREATE DATABASE {chain}")
     try:
-        migrations.upgrade(Address(server.url(chain)))
+        migrations.upgrade(ServerAddress(server.url(chain)))
         assert dumped(server, chain) == dumped(server, database)
-        made(Address(server.url(chain)))
-        assert migrations.pending(Address(server.url(chain))) == []
+        made(ServerAddress(server.url(chain)))
+        assert migrations.pending(ServerAddress(server.url(chain))) == []
     finally:
         server.run(f"DROP DATABASE {chain}")
 
@@ -318,7 +322,7 @@ def test_both_engines_have_the_same_revisions() -> None:
     assert chains[0][-1] == HEAD
 
 
-def test_a_current_database_has_nothing_pending(address: Address) -> None:
+def test_a_current_database_has_nothing_pending(address: ServerAddress) -> None:
     with pytest.raises(NotFoundError):
         migrations.pending(address)
     made(address)
@@ -328,7 +332,7 @@ def test_a_current_database_has_nothing_pending(address: Address) -> None:
 
 
 def test_pending_migrations_run_in_one_transaction(
-    address: Address, later: Callable[..., list[Path]]
+    address: ServerAddress, later: Callable[..., list[Path]]
 ) -> None:
     made(address)
     versions = later("CREATE TABLE pinned (id text)", more="MIN_WRITER = '0.9'")
@@ -343,7 +347,10 @@ def test_pending_migrations_run_in_one_transaction(
 
 
 def test_a_migration_that_fails_leaves_the_database_as_it_was(
-    server: Server, database: str, address: Address, later: Callable[..., list[Path]]
+    server: Server,
+    database: str,
+    address: ServerAddress,
+    later: Callable[..., list[Path]],
 ) -> None:
     made(address)
     before = dumped(server, database)
@@ -354,7 +361,7 @@ def test_a_migration_that_fails_leaves_the_database_as_it_was(
     made(address)
 
 
-def test_an_unknown_revision_is_an_error(address: Address) -> None:
+def test_an_unknown_revision_is_an_error(address: ServerAddress) -> None:
     made(address)
     with pytest.raises(SessionDBError, match="7777"):
         migrations.upgrade(address, "7777")
@@ -364,7 +371,7 @@ def test_an_unknown_revision_is_an_error(address: Address) -> None:
 
 
 def test_a_database_reports_its_place_its_size_and_its_server(
-    server: Server, address: Address
+    server: Server, address: ServerAddress
 ) -> None:
     target = PostgreSQLDatabase(address)
     facts = target.facts()
@@ -379,6 +386,6 @@ def test_a_database_reports_its_place_its_size_and_its_server(
     assert facts["server"].startswith("PostgreSQL 1")
     assert target.exists()
     target.verify()
-    nowhere = PostgreSQLDatabase(Address(server.url("nowhere")))
+    nowhere = PostgreSQLDatabase(ServerAddress(server.url("nowhere")))
     assert not nowhere.exists()
     assert nowhere.facts() == {"path": str(nowhere), "exists": False}

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from postgresql_server import Server
 
-from sessiondb.engine.address import Address
+from sessiondb.engine.address import ServerAddress
 from sessiondb.errors import BusyError
 
 psycopg = pytest.importorskip("psycopg")
@@ -66,8 +66,8 @@ def pooler(server: Server) -> Iterator[Path]:
 
 
 @pytest.fixture
-def pooled(pooler: Path, database: str) -> Address:
-    return Address(
+def pooled(pooler: Path, database: str) -> ServerAddress:
+    return ServerAddress(
         f"postgresql:///{database}?host={pooler}&port=6432&user=sessiondb&pgbouncer=true"
     )
 
@@ -77,7 +77,9 @@ def setting(connection: Any, name: str) -> str:
     return str(value)
 
 
-def test_a_database_is_made_and_verified_through_a_pooler(pooled: Address) -> None:
+def test_a_database_is_made_and_verified_through_a_pooler(
+    pooled: ServerAddress,
+) -> None:
     target = PostgreSQLDatabase(pooled)
     assert not target.exists()
     ensure(pooled).close()
@@ -86,7 +88,9 @@ def test_a_database_is_made_and_verified_through_a_pooler(pooled: Address) -> No
     assert target.pending() == []
 
 
-def test_transactions_of_many_connections_share_few_sessions(pooled: Address) -> None:
+def test_transactions_of_many_connections_share_few_sessions(
+    pooled: ServerAddress,
+) -> None:
     ensure(pooled).close()
     connections = [connect(pooled, durability="normal") for _ in range(5)]
     insert = "INSERT INTO meta (key, value) VALUES (?, ?)"
@@ -114,7 +118,9 @@ def test_transactions_of_many_connections_share_few_sessions(pooled: Address) ->
         connection.close()
 
 
-def test_a_lock_is_waited_for_as_long_as_the_transaction_says(pooled: Address) -> None:
+def test_a_lock_is_waited_for_as_long_as_the_transaction_says(
+    pooled: ServerAddress,
+) -> None:
     ensure(pooled).close()
     with closing(connect(pooled)) as one, closing(connect(pooled)) as other:
         update = "UPDATE meta SET value = value"

@@ -22,7 +22,7 @@ from sqlalchemy import (
 from sqlalchemy import text as sql_text
 
 from sessiondb import Store, assistant, tool, user
-from sessiondb.engine.address import Address
+from sessiondb.engine.address import ServerAddress
 from sessiondb.errors import (
     InvalidInputError,
     NotFoundError,
@@ -43,7 +43,7 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
-def target(address: Address) -> PostgreSQLDatabase:
+def target(address: ServerAddress) -> PostgreSQLDatabase:
     """A database with our tables."""
     ensure(address).close()
     return PostgreSQLDatabase(address)
@@ -145,7 +145,7 @@ def test_psql_is_started_with_a_password_in_its_environment_and_can_only_read(
 ) -> None:
     monkeypatch.setenv("PATH", str(server.programs))
     url = f"{target.address.url}&password=secret"
-    shell = PostgreSQLDatabase(Address(url)).shell()
+    shell = PostgreSQLDatabase(ServerAddress(url)).shell()
     assert "secret" not in " ".join(shell.command)
     assert shell.environment == {"PGPASSWORD": "secret"}
     for sql, expected in (("SELECT count(*) FROM meta", "4"), ("DELETE FROM meta", "")):

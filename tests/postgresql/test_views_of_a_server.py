@@ -22,7 +22,7 @@ from sessiondb import (
     tool_result,
     user,
 )
-from sessiondb.engine.address import Address
+from sessiondb.engine.address import ServerAddress
 from sessiondb.model import MessageDraft
 
 pytest.importorskip("psycopg")
@@ -82,7 +82,7 @@ def engines(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     # In another order of texts than ours: what we compare names its own.
     server.run("CREATE DATABASE views LOCALE_PROVIDER icu ICU_LOCALE 'en-US' "
                "TEMPLATE template0 LOCALE 'C.UTF-8'")  # fmt: skip
-    with closing(ensure(Address(server.url("views")))) as connection:
+    with closing(ensure(ServerAddress(server.url("views")))) as connection:
         copy_rows(path, connection)
         with closing(sqlite3.connect(path)) as file:
             yield file, connection

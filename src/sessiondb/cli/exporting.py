@@ -115,7 +115,7 @@ def export_command(
         raise click.UsageError(f"--open shows html and markdown, not {form}")
     to_stdout = not opened and (written is None or written in STDOUT)
     removal.check(to_stdout=to_stdout, opened=opened)
-    target = Target.named(written, opened=opened)
+    target = Destination.named(written, opened=opened)
     # Asked first: a session may take long to read.
     force = removal.dry_run or target.may_replace(force)
 
@@ -249,14 +249,14 @@ def _left_out(
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class Destination:
     """Where an export goes: stdout (no *path*), a file, or a folder of files."""
 
     path: Path | None
     is_folder: bool = False
 
     @classmethod
-    def named(cls, typed: str | None, *, opened: bool = False) -> Target:
+    def named(cls, typed: str | None, *, opened: bool = False) -> Destination:
         """Return the target that *typed* is; a folder exists or ends with a slash.
 
         One that is *opened* has a path: without a name a new folder of this user.
@@ -279,7 +279,7 @@ class Target:
             return force
         return may_replace([self.path], force)
 
-    def holding(self, number: int, target_format: Exporter) -> Target:
+    def holding(self, number: int, target_format: Exporter) -> Destination:
         """Return the target of *number* sessions: several are a folder or one document.
 
         Raises `click.UsageError` if they need a folder, and this cannot be one.

@@ -14,7 +14,7 @@ _OPTION = late_pattern(r"([?&](?:ssl)?password=)[^&]*")
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class ServerAddress:
     """The URL of a database; wherever it is shown, it is without passwords."""
 
     url: str = field(repr=False)

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from sessiondb.engine.address import Address
+from sessiondb.engine.address import ServerAddress
 from sessiondb.engine.base import Engine, Target
 from sessiondb.engine.file_engine import FileEngine, TemporaryPlace
 from sessiondb.engine.sqlite.engine import SQLITE
@@ -23,7 +23,7 @@ def target_at(path: Path) -> Target:
     return SQLiteFile(path)
 
 
-def target_of(address: Address) -> Target:
+def target_of(address: ServerAddress) -> Target:
     """Return the database of a server.
 
     Raises `MissingExtraError` without the extra ``postgresql``.

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast, get_args
 
 from sessiondb.dataclass import dataclass, replace
-from sessiondb.engine.address import Address
+from sessiondb.engine.address import ServerAddress
 from sessiondb.engine.disk import translated
 from sessiondb.errors import (
     InvalidInputError,
@@ -65,7 +65,7 @@ class Database:
     root: Path | None = None
     notice: str | None = None
     mode: Mode = "rwc"
-    server: Address | None = None
+    server: ServerAddress | None = None
 
     def __str__(self) -> str:
         return str(self.server or self.path or ":memory:")
@@ -233,9 +233,9 @@ def _named_database(place: Where, kind: Kind, base: Path | None) -> Database:
     return Database(Path(os.path.realpath(path.parent), path.name), kind, mode=mode)
 
 
-def _address_of(text: str) -> Address:
+def _address_of(text: str) -> ServerAddress:
     """Return the address that a URL names; raises `InvalidInputError`."""
-    address = Address(text)
+    address = ServerAddress(text)
     url = re.fullmatch(_URL, text)
     # No other limit: libpq knows what host, port and options may be.
     if url is None or "\0" in text or not url[3].strip("/"):

@@ -25,11 +25,11 @@ from sessiondb.schema.terms import HIDDEN
 _HIDDEN = HIDDEN.format("")
 
 
-class _Compiler(WithPlainConstants, PGCompiler):
+class _ServerCompiler(WithPlainConstants, PGCompiler):
     """SQLAlchemy's."""
 
 
-class _BindingCompiler(WithBoundConstants, PGCompiler):
+class _BindingServerCompiler(WithBoundConstants, PGCompiler):
     """SQLAlchemy's."""
 
 
@@ -85,12 +85,12 @@ def _dialect(statement_compiler: type[PGCompiler]) -> PGDialect:
 
 @cache
 def _named_dialect() -> PGDialect:
-    return _dialect(_Compiler)
+    return _dialect(_ServerCompiler)
 
 
 @cache
 def _binding_dialect() -> PGDialect:
-    return _dialect(_BindingCompiler)
+    return _dialect(_BindingServerCompiler)
 
 
 #: As for many rows: nothing asks for the number of a row that is inserted.

@@ -9,7 +9,7 @@ from psycopg import pq
 from psycopg.conninfo import make_conninfo
 from psycopg.rows import TupleRow
 
-from sessiondb.engine.address import Address
+from sessiondb.engine.address import ServerAddress
 from sessiondb.engine.base import Mode
 from sessiondb.engine.postgresql.connection import PostgreSQLConnection
 from sessiondb.engine.postgresql.failures import message_of, translate
@@ -38,7 +38,7 @@ _DATABASE = (
 
 
 def connect(
-    address: Address,
+    address: ServerAddress,
     *,
     mode: Mode = "rw",
     busy_timeout: float = 10.0,
@@ -66,13 +66,13 @@ def connect(
     )
 
 
-def connect_plainly(address: Address) -> psycopg.Connection[TupleRow]:
+def connect_plainly(address: ServerAddress) -> psycopg.Connection[TupleRow]:
     """Open a database as psycopg does, for SQLAlchemy; raises what `connect` does."""
     return _connect_driver(address, parameters_of(address))
 
 
 def _connect_driver(
-    address: Address, parameters: ConnectionParameters, **options: Any
+    address: ServerAddress, parameters: ConnectionParameters, **options: Any
 ) -> psycopg.Connection[TupleRow]:
     try:
         return psycopg.connect(**parameters.by_name(**options))
@@ -83,7 +83,9 @@ def _connect_driver(
 
 
 def _refusal(
-    address: Address, parameters: ConnectionParameters, error: psycopg.OperationalError
+    address: ServerAddress,
+    parameters: ConnectionParameters,
+    error: psycopg.OperationalError,
 ) -> SessionDBError:
     """Return our error for a connection that could not be opened.
 

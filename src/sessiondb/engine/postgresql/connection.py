@@ -19,7 +19,7 @@ import psycopg
 from psycopg import errors, generators, pq
 from psycopg.rows import TupleRow
 
-from sessiondb.engine.address import Address
+from sessiondb.engine.address import ServerAddress
 from sessiondb.engine.postgresql.failures import ConnectionClosedError
 from sessiondb.engine.postgresql.numbered import numbered
 from sessiondb.patterns import late_pattern
@@ -98,7 +98,7 @@ class PostgreSQLConnection:
 
     def __init__(
         self,
-        address: Address,
+        address: ServerAddress,
         driver: psycopg.Connection[TupleRow],
         *,
         busy_timeout: float,

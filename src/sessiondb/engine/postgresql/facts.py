@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import closing
 from typing import Any
 
-from sessiondb.engine.address import Address
+from sessiondb.engine.address import ServerAddress
 from sessiondb.engine.base import Connection
 from sessiondb.engine.postgresql.admission import (
     SCHEMA,
@@ -39,7 +39,7 @@ _SIZE = (
 _LONG_SECONDS = 3_600
 
 
-def exists(address: Address) -> bool:
+def exists(address: ServerAddress) -> bool:
     """Return whether the first schema has tables with our names.
 
     Raises what `connect` raises, except for a database that does not exist.
@@ -51,7 +51,7 @@ def exists(address: Address) -> bool:
         return False
 
 
-def database_facts(address: Address) -> dict[str, Any]:
+def database_facts(address: ServerAddress) -> dict[str, Any]:
     """Return the place of the database, its size and its server, as JSON values."""
     facts: dict[str, Any] = {"path": str(address)}
     try:
@@ -64,7 +64,7 @@ def database_facts(address: Address) -> dict[str, Any]:
     return {**facts, "bytes": size} if facts["exists"] else facts
 
 
-def verify(address: Address) -> None:
+def verify(address: ServerAddress) -> None:
     """Raise what `opening.ensure` would raise; nothing is written.
 
     An older database passes if an opening may migrate it.

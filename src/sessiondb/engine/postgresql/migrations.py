@@ -23,7 +23,7 @@ from sqlalchemy import Connection, create_engine
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool
 
-from sessiondb.engine.address import Address
+from sessiondb.engine.address import ServerAddress
 from sessiondb.engine.chain import Chain, configuration, folder
 from sessiondb.engine.postgresql.admission import (
     LOCK,
@@ -51,7 +51,7 @@ def home() -> Path:
 
 
 def pending(
-    address: Address, *, versions: Iterable[Path] = (), busy_timeout: float = 10.0
+    address: ServerAddress, *, versions: Iterable[Path] = (), busy_timeout: float = 10.0
 ) -> list[Pending]:
     """Return the pending migrations of a database, in order; ``[]`` if it is current.
 
@@ -76,7 +76,7 @@ def pending(
 
 
 def upgrade(
-    address: Address,
+    address: ServerAddress,
     target: str = "head",
     *,
     versions: Iterable[Path] = (),
@@ -99,7 +99,7 @@ def upgrade(
         raise InvalidInputError(f"{address}: {error}") from error
 
 
-def upgrade_on_open(address: Address, busy_timeout: float) -> None:
+def upgrade_on_open(address: ServerAddress, busy_timeout: float) -> None:
     """Run the pending migrations if all of them are additive.
 
     Raises `SchemaVersionError` if the user has to run them, and what `upgrade` does.
@@ -108,7 +108,7 @@ def upgrade_on_open(address: Address, busy_timeout: float) -> None:
     upgrade(address, busy_timeout=busy_timeout)
 
 
-def check_openable(address: Address, busy_timeout: float = 10.0) -> None:
+def check_openable(address: ServerAddress, busy_timeout: float = 10.0) -> None:
     """Raise `SchemaVersionError` if the user has to migrate the database."""
     steps = pending(address, busy_timeout=busy_timeout)
     waiting = [step for step in steps if not step.additive]
@@ -135,7 +135,7 @@ def run_env(context: EnvironmentContext) -> None:
     if url is None or context.is_offline_mode():
         raise CommandError("name a database of a server: -x url=postgresql://HOST/NAME")
     try:
-        with _changing_tables(Address(url), 10.0) as connection:
+        with _changing_tables(ServerAddress(url), 10.0) as connection:
             _run_steps(context, connection)
     except SessionDBError as error:
         raise CommandError(str(error)) from error
@@ -147,7 +147,9 @@ def _run_steps(context: EnvironmentContext, connection: Connection) -> None:
 
 
 @contextmanager
-def _changing_tables(address: Address, busy_timeout: float) -> Iterator[Connection]:
+def _changing_tables(
+    address: ServerAddress, busy_timeout: float
+) -> Iterator[Connection]:
     """Yield a connection in a transaction that alone changes tables.
 
     It is committed at the end, or everything is undone.

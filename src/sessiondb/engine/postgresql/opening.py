@@ -6,7 +6,7 @@ Whatever is done is one transaction: the server undoes it if it fails.
 
 from __future__ import annotations
 
-from sessiondb.engine.address import Address
+from sessiondb.engine.address import ServerAddress
 from sessiondb.engine.postgresql import ddl
 from sessiondb.engine.postgresql.admission import (
     LOCK,
@@ -24,7 +24,7 @@ _STAMP = "INSERT INTO alembic_version (version_num) VALUES (?)"
 
 
 def ensure(
-    address: Address,
+    address: ServerAddress,
     *,
     create: bool = True,
     read_only: bool = False,

@@ -17,7 +17,7 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
 from sessiondb.dataclass import dataclass, field
-from sessiondb.engine.address import Address
+from sessiondb.engine.address import ServerAddress
 from sessiondb.errors import InvalidInputError
 
 _POOLER = "pgbouncer"
@@ -56,7 +56,7 @@ class ConnectionParameters:
         return {"options": f"{options} -c default_transaction_read_only=on".strip()}
 
 
-def parameters_of(address: Address) -> ConnectionParameters:
+def parameters_of(address: ServerAddress) -> ConnectionParameters:
     """Return what a URL states; raises `InvalidInputError`."""
     place, query = _parts_of(address.url)
     options, has_pooler = [], False

@@ -14,7 +14,7 @@ from typing import Any
 import psycopg
 from psycopg.conninfo import make_conninfo
 
-from sessiondb.engine.address import Address
+from sessiondb.engine.address import ServerAddress
 from sessiondb.engine.base import Cursor
 from sessiondb.engine.postgresql.connecting import connect
 from sessiondb.engine.postgresql.connection import BEGIN_READ
@@ -38,7 +38,7 @@ _READS = late_pattern(
 
 
 @contextmanager
-def query(address: Address, sql: str) -> Iterator[Cursor]:
+def query(address: ServerAddress, sql: str) -> Iterator[Cursor]:
     """Run one statement, for a ``with`` block that reads its rows.
 
     Raises `ReadOnlyError` for a statement that is not a query or writes,
@@ -78,7 +78,7 @@ def _explain_error(error: psycopg.Error) -> SessionDBError:
     return translate(error)
 
 
-def shell(address: Address) -> Shell:
+def shell(address: ServerAddress) -> Shell:
     """Return the command of psql; raises `NotFoundError` without it.
 
     Its session cannot write unless that is permitted in it. It gets the password in the

@@ -22,7 +22,7 @@ _MOST_BYTES = 800_000
 _LARGE = 1 << 20
 
 
-class Entry(NamedTuple):
+class IndexEntry(NamedTuple):
     """A row of the index, without its place."""
 
     chunk: int
@@ -46,7 +46,7 @@ def _each_word(text: str) -> Iterable[str]:
     return (found[0][:LONGEST_WORD] for found in WORD.finditer(fold(text)))
 
 
-def entries_of(texts: Iterable[str | None], words: str | None) -> list[Entry]:
+def entries_of(texts: Iterable[str | None], words: str | None) -> list[IndexEntry]:
     """Return the entries of a part with these texts, and *words* beside them."""
     positions: defaultdict[str, list[int]] = defaultdict(list)
     first = 1
@@ -68,8 +68,8 @@ def entries_of(texts: Iterable[str | None], words: str | None) -> list[Entry]:
     )
     chunks = list(_chunks_of(positions))
     if len(chunks) == 1:
-        return [Entry(0, is_in_order, chunks[0])]
-    return [Entry(number, False, chunk) for number, chunk in enumerate(chunks, 1)]
+        return [IndexEntry(0, is_in_order, chunks[0])]
+    return [IndexEntry(number, False, chunk) for number, chunk in enumerate(chunks, 1)]
 
 
 def _chunks_of(positions: dict[str, list[int]]) -> Iterator[str]:

@@ -15,7 +15,7 @@ import sqlalchemy
 from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
 from sqlalchemy.pool import NullPool
 
-from sessiondb.engine.address import Address
+from sessiondb.engine.address import ServerAddress
 from sessiondb.engine.postgresql.connecting import connect_plainly
 from sessiondb.engine.postgresql.parameters import parameters_of
 
@@ -48,8 +48,8 @@ def async_connection_like(connect: Callable[[], Any]) -> AsyncConnection:
     return engine.connect()
 
 
-def _address_of(connect: Callable[[], Any]) -> Address:
+def _address_of(connect: Callable[[], Any]) -> ServerAddress:
     """Return where *connect* connects, which reports if the store is closed."""
     with closing(connect()) as connection:
-        address: Address = connection.address
+        address: ServerAddress = connection.address
         return address

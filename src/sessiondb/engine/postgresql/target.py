@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sessiondb.dataclass import dataclass
-from sessiondb.engine.address import Address
+from sessiondb.engine.address import ServerAddress
 from sessiondb.engine.base import (
     DURABILITIES,
     Connection,
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 class PostgreSQLDatabase:
     """The database at ``address``, in the first schema of the role's search path."""
 
-    address: Address
+    address: ServerAddress
 
     @property
     def engine(self) -> Engine:
