@@ -115,14 +115,14 @@ def copy(source: Store, to: Store, *, progress: Progress | None = None) -> Copie
         reading = stack.enter_context(connected(stored))
         writing = stack.enter_context(connected(copied, mode="rw"))
         reading.execute(reading.engine.begin_read)
-        return _Copy(reading, writing).run(progress or _report_nothing)
+        return _CopyRun(reading, writing).run(progress or _report_nothing)
 
 
 def _report_nothing(done: int, all_sessions: int) -> None:
     """Report no progress."""
 
 
-class _Copy:
+class _CopyRun:
     """One copy: the snapshot that is read, and the connection that writes."""
 
     def __init__(self, reading: Connection, writing: Connection) -> None:
