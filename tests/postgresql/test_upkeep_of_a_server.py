@@ -187,6 +187,19 @@ def test_a_reference_that_the_owner_of_the_server_broke_is_found(
     assert broken == [("label", "message")] * 2
 
 
+def test_references_of_a_table_of_another_program_are_examined_whatever_its_name(
+    connection: Any,
+) -> None:
+    connection.execute(
+        'CREATE TABLE "My notes; 100%" (note TEXT REFERENCES session (id))'
+    )
+    connection.execute("SET session_replication_role = replica")
+    connection.execute("INSERT INTO \"My notes; 100%\" VALUES ('ses_a')")
+    connection.execute("SET session_replication_role = origin")
+    broken = POSTGRESQL.upkeep.broken_references(connection)
+    assert broken == [("My notes; 100%", "session")]
+
+
 def test_references_to_a_table_are_named(connection: Any) -> None:
     references = POSTGRESQL.upkeep.references_to(connection, "blob")
     assert {("part", "text_blob"), ("message", "data_blob")} <= set(references)

@@ -24,9 +24,9 @@ from sessiondb.errors import NotADatabaseError, NotFoundError, UnsupportedError
 from sessiondb.hints import command
 from sessiondb.schema.version import VERSION
 
-#: The oldest server: JSON, generated columns, and MERGE for later.
+#: The oldest release that PostgreSQL itself maintains, as of November 2026.
 _OLDEST_SERVER = 15
-#: The lock of whoever makes or changes tables: "SDB1", as in our files.
+#: The lock that whoever makes or changes tables holds: "SDB1", as in our files.
 LOCK = 0x53444231
 #: The schema of our tables, in the catalog of the server.
 SCHEMA = "(SELECT oid FROM pg_namespace WHERE nspname = current_schema())"

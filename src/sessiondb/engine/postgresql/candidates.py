@@ -13,7 +13,7 @@ from typing import Any
 
 from sessiondb.engine.conditions import IS_OBJECT, Condition
 
-#: More than a few terms narrow nothing.
+#: Further terms hardly narrow the result.
 _MOST_TERMS = 20
 #: More than the relative and the absolute error of a float, and the largest number to
 #: which that applies.

@@ -2,8 +2,8 @@
 
 A connection is in autocommit; BEGIN and the other statements of transactions are sent
 as they are. A setting that a transaction needs is sent with its BEGIN, in one message,
-and ends with it: that costs no way to the server, and holds behind a pooler that gives
-each transaction another session.
+and ends with it. So it costs no round trip, and works behind a pooler that gives each
+transaction another session.
 
 The driver forgets all statements that it has prepared whenever it sees a ROLLBACK,
 which ends every read here. So statements of transactions pass it by.
@@ -73,7 +73,7 @@ class NoRows:
 
 
 class PostgreSQLCursor(psycopg.RawCursor[TupleRow]):
-    """The result of any other statement; one that returns no rows has none."""
+    """The result of any other statement, which may be one that returns no rows."""
 
     __slots__ = ()
 
@@ -127,8 +127,8 @@ class PostgreSQLConnection:
         if self._is_closed or pgconn.status != pq.ConnStatus.OK:
             return False
         try:
-            # They read what has arrived, and wait for nothing: if the server ended the
-            # connection since the last statement, its last message and then the end.
+            # Neither call waits. If the server has ended the connection since the last
+            # statement, the first reads its last message, and the second the end.
             pgconn.consume_input()
             pgconn.consume_input()
         except psycopg.Error:

@@ -1,7 +1,7 @@
 """Errors of the server as ours, by SQLSTATE and never by the text of a message.
 
-An error without a SQLSTATE is one of the driver. It cannot have one where a connection
-is refused: `connection.refused` finds out why.
+An error without a SQLSTATE is one of the driver's own. A refused connection has none
+either: `connecting` finds out why.
 """
 
 from __future__ import annotations

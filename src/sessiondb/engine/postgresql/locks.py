@@ -2,9 +2,9 @@
 
 A transaction reads committed rows, and decides by them what it writes. So it locks a
 session before it reads its row, and a name before it makes what is missing under it.
-The locks are the server's own for programs (advisory ones): they need no row, wait in
-line, end with the transaction, and two transactions that wait for each other are told
-apart by the server, which gives one of them up.
+The locks are advisory ones of the server: they need no row, are granted in turn, and
+end with the transaction. Of two transactions that wait for each other the server aborts
+one.
 
 A lock for each session, and not one for a whole family: an agent and its subagents
 write at the same time. Keys of several are locked in one order.

@@ -1,4 +1,4 @@
-"""Migrations: alembic runs all that are pending, in one transaction of the server.
+"""Migrations: alembic runs all that are pending, in one transaction.
 
 They are literal DDL in ``migrations/postgresql``, a chain beside that of SQLite, with
 the same declarations (`engine.chain`). The server undoes all of them if one fails, so
@@ -34,9 +34,9 @@ from sessiondb.engine.postgresql.admission import (
 from sessiondb.engine.postgresql.connecting import connect, connect_plainly
 from sessiondb.engine.postgresql.connection import lock_timeout
 from sessiondb.engine.postgresql.failures import translate, translated
+from sessiondb.engine.schema_version import migrate_hint
 from sessiondb.engine.upkeep import Pending
 from sessiondb.errors import InvalidInputError, SchemaVersionError, SessionDBError
-from sessiondb.hints import command as command_line
 
 if TYPE_CHECKING:
     from alembic.runtime.environment import EnvironmentContext
@@ -84,7 +84,7 @@ def upgrade(
 ) -> None:
     """Migrate a database up to the revision *target*; tables that are missing are made.
 
-    *busy_timeout* is in seconds, for each lock. Raises `NotADatabaseError`,
+    *busy_timeout* is the wait for each lock, in seconds. Raises `NotADatabaseError`,
     `SchemaVersionError` (too new), `BusyError`, `InvalidInputError` (no such target)
     and the errors of the server; each leaves the database as it was.
     """
@@ -113,10 +113,9 @@ def check_openable(address: ServerAddress, busy_timeout: float = 10.0) -> None:
     steps = pending(address, busy_timeout=busy_timeout)
     waiting = [step for step in steps if not step.additive]
     if waiting:
-        update = command_line("--db", str(address), "migrate")
         raise SchemaVersionError(
             f"{address} needs a migration: {waiting[0].description}",
-            hint=f"make a backup with pg_dump; then {update} updates it",
+            hint=f"make a backup with pg_dump; then {migrate_hint(str(address))}",
         )
 
 

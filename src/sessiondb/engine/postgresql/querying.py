@@ -91,6 +91,6 @@ def shell(address: ServerAddress) -> Shell:
     options = parameters.by_name(**parameters.of_reader())
     password = options.pop("password", None)
     environment = {} if password is None else {"PGPASSWORD": password}
-    # Of the key of a certificate; psql asks for it.
+    # The password of a certificate's key: psql asks for it.
     options.pop("sslpassword", None)
     return Shell([program, make_conninfo(**options)], environment)

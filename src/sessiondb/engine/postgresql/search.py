@@ -122,7 +122,7 @@ class PostgreSQLSearchIndex:
         else:
             sessions = None
         is_once = sessions is not None
-        matches = yield from _read_matches(terms, params, order, rows, is_once)
+        matches = yield from _read_matches(terms, params, order, rows, is_once=is_once)
         shown: dict[int, tuple[str, str]] = {}
         if is_shown and matches:
             places = [match.place for match in matches]
@@ -353,7 +353,7 @@ class PostgreSQLSearchIndex:
     damaged, rebuild = staticmethod(damaged), staticmethod(rebuild)
 
     def optimize(self, connection: Connection) -> None:
-        """Have the indexes take in what they keep aside while writers are busy."""
+        """Have the indexes take in their pending entries."""
         for name in GIN_INDEXES:
             connection.execute(
                 "SELECT gin_clean_pending_list(CAST(? AS regclass))", (name,)
@@ -365,6 +365,7 @@ def _read_matches(
     params: Mapping[str, Any],
     order: str,
     rows: int,
+    *,
     is_once: bool,
 ) -> Read[list[Candidate]]:
     """Return matches, newest first, at most *rows*."""
@@ -375,8 +376,8 @@ def _read_matches(
         candidates = yield from walk.read(most)
         meant = yield from _meant(candidates, params)
         if is_once and len(meant) < len(candidates):
-            # One with many chunks is none: its session may have others.
-            return (yield from _read_matches(terms, params, order, rows, False))
+            # Parts with several chunks did not match; older ones of a session may.
+            return (yield from _read_matches(terms, params, order, rows, is_once=False))
         matches += meant
         # If few of them are meant, more are read at once.
         is_rare = 2 * len(meant) < len(candidates)

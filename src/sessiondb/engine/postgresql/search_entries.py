@@ -9,16 +9,16 @@ from typing import NamedTuple
 from sessiondb.engine.search_comparison import fold
 from sessiondb.engine.search_words import WORD
 
-#: Characters of a word: a vector takes 2,046 bytes. The index does not have what a
-#: longer one has behind them.
+#: Characters of a word in the index, where a longer one is cut short. A word of a
+#: vector has at most 2,046 bytes.
 LONGEST_WORD = 400
-#: Of a word, and of all: more positions are lost.
+#: The most positions that a vector keeps of one word, and the last one that it tells
+#: from those after it.
 _MOST_POSITIONS, _LAST_POSITION = 255, 16_383
-#: Bytes of the words of one entry, with their positions; a vector takes 1 MB.
+#: Bytes of the words of one entry, with their positions; a vector has at most 1 MB.
 _MOST_BYTES = 800_000
-
-
-#: Characters of a text whose words are not listed, which would take ten times as much.
+#: Characters of a text from which its words are taken one by one. A list of them would
+#: take ten times the bytes of the text.
 _LARGE = 1 << 20
 
 
@@ -40,7 +40,7 @@ def words_in(text: str) -> list[str]:
 
 
 def _each_word(text: str) -> Iterable[str]:
-    """Return what `words_in` does, of a large text one after the other."""
+    """Return what `words_in` returns, but without a list for a large text."""
     if len(text) < _LARGE:
         return words_in(text)
     return (found[0][:LONGEST_WORD] for found in WORD.finditer(fold(text)))
@@ -54,11 +54,11 @@ def entries_of(texts: Iterable[str | None], words: str | None) -> list[IndexEntr
         place = first
         for place, word in enumerate(_each_word(text or ""), first):
             places = positions[word]
-            # One more than is kept tells that some were lost. All of them would take
-            # many times the bytes of a large text.
+            # One more than a vector keeps shows that some are lost. To list all would
+            # take many times the bytes of a large text.
             if len(places) <= _MOST_POSITIONS:
                 places.append(place)
-        # No phrase begins in one text and ends in the next.
+        # A gap: no phrase begins in one text and ends in the next.
         first = place + 2
     for word in fold(words or "").split():
         positions.setdefault(word[:LONGEST_WORD], [])
@@ -73,12 +73,12 @@ def entries_of(texts: Iterable[str | None], words: str | None) -> list[IndexEntr
 
 
 def _chunks_of(positions: dict[str, list[int]]) -> Iterator[str]:
-    """Yield the texts of vectors that have these words, one at least."""
+    """Yield the texts of the vectors for these words, at least one text."""
     lexemes: list[str] = []
     size = 0
     for word, numbers in positions.items():
         kept = [min(each, _LAST_POSITION) for each in numbers[:_MOST_POSITIONS]]
-        # A letter has 4 bytes at most.
+        # A character has at most 4 bytes.
         size += 4 * len(word) + 2 * len(kept) + 8
         if size > _MOST_BYTES and lexemes:
             yield " ".join(lexemes)

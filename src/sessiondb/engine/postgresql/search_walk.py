@@ -55,9 +55,13 @@ class MatchWalk:
         """With *is_once* it passes over further candidates of a session."""
         self._shape = MatchShape(tuple(terms), (), order, is_once)
         self._params = {**params, **words_of(params)}
-        #: What answers the next read, and then the next ones.
-        self._steps = [self._read_newest, self._read_rare, self._read_in_sessions,
-                       self._read_all]  # fmt: skip
+        #: What may answer the next read, in order.
+        self._steps = [
+            self._read_newest,
+            self._read_rare,
+            self._read_in_sessions,
+            self._read_all,
+        ]
         #: Places of candidates that are looked up, newest last.
         self._places: list[int] = []
 
@@ -67,7 +71,7 @@ class MatchWalk:
         return not self._steps and not self._places
 
     def read(self, most: int) -> Read[list[Candidate]]:
-        """Return some of the next candidates, about *most*; none of them at the end."""
+        """Return about *most* of the next candidates; none at the end."""
         while not self.is_done:
             if self._places:
                 rows = yield from self._look_up()

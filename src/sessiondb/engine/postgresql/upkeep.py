@@ -8,6 +8,7 @@ from psycopg import pq
 from sessiondb.engine.base import Connection
 from sessiondb.engine.postgresql import facts
 from sessiondb.engine.postgresql.admission import SCHEMA
+from sessiondb.engine.sql import quoted
 
 _REFERENCES = f"""
 SELECT c.relname, a.attname
@@ -49,15 +50,15 @@ class PostgreSQLUpkeep:
     advice = staticmethod(facts.advice)
 
     def damage(self, connection: Connection) -> list[str]:  # noqa: ARG002
-        """Return no line: the server examines its storage by itself."""
+        """Return no lines: what pages are like is the concern of the server."""
         return []
 
     def is_of_an_index(self, line: str) -> bool:  # noqa: ARG002
-        """Return False: no line is of anything."""
+        """Return False: `damage` returns no lines."""
         return False
 
     def is_of_pages(self, line: str) -> bool:  # noqa: ARG002
-        """Return False: no line is of anything."""
+        """Return False: `damage` returns no lines."""
         return False
 
     def broken_references(self, connection: Connection) -> list[tuple[str, str]]:
@@ -68,8 +69,9 @@ class PostgreSQLUpkeep:
         broken = []
         for table, parent, compared, stated in connection.execute(_KEYS).fetchall():
             sql = (
-                f"SELECT count(*) FROM {table} AS c WHERE {stated} "
-                f"AND NOT EXISTS (SELECT 1 FROM {parent} AS p WHERE {compared})"
+                f"SELECT count(*) FROM {quoted(table)} AS c WHERE {stated} "
+                f"AND NOT EXISTS "
+                f"(SELECT 1 FROM {quoted(parent)} AS p WHERE {compared})"
             )
             (rows,) = connection.execute(sql).fetchone()
             broken += [(table, parent)] * rows

@@ -1,8 +1,8 @@
 """Values between Python and the server: None, int, float, str and bytes, no others.
 
 An integer is always bound as ``bigint`` and a text as ``text``, whatever their values,
-so that a statement has one set of types and is prepared once. What an expression makes
-of other types is read as one of the five.
+so that a statement has one set of types and is prepared once. The result of an
+expression of another type is read as one of the five.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class _JSONBBinaryLoader(TextBinaryLoader):
 def _adapters() -> AdaptersMap:
     adapters = AdaptersMap(types=_TYPES)
     adapters.register_dumper(type(None), NoneDumper)
-    # The driver writes a number of rows into the statement of a cursor.
+    # As text as well: the driver writes the number of rows into a FETCH.
     adapters.register_dumper(int, Int8Dumper)
     adapters.register_dumper(int, _IntegerDumper)
     adapters.register_dumper(bool, _IntegerDumper)

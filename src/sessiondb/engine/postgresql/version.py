@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from sessiondb import __version__
 from sessiondb.engine.base import Connection
-from sessiondb.errors import SchemaVersionError
-from sessiondb.hints import command
+from sessiondb.engine.schema_version import check_newer, migrate_hint, refuse_older
 from sessiondb.schema.version import VERSION
 
 #: What ``meta`` has, and a table of that name of another program does not.
@@ -47,25 +45,10 @@ def read_marks(connection: Connection) -> Marks:
 def check_version(place: str, marks: Marks, *, writing: bool) -> None:
     """Raise `SchemaVersionError` unless this release may read, or also write.
 
-    Several agents pin different releases and share one database, so an additive
-    migration leaves the oldest releases as they are. *place* is for the message.
+    *place* is for the message.
     """
     if marks.version < VERSION:
-        refuse(place, marks.version, "older")
-    oldest = marks.min_writer if writing else marks.min_reader
-    is_newer = marks.version > VERSION
-    if is_newer and (oldest is None or _numbers(oldest) > _numbers(__version__)):
-        refuse(place, marks.version, "newer")
-
-
-def refuse(place: str, version: int, age: str) -> None:
-    """Raise `SchemaVersionError` for a "newer" or "older" database (*age*)."""
-    update = f"{command('--db', place, 'migrate')} updates it"
-    raise SchemaVersionError(
-        f"{place} has schema {version}, which is {age} than this release's {VERSION}",
-        hint="install a newer sessiondb" if age == "newer" else update,
-    )
-
-
-def _numbers(release: str) -> tuple[int, ...]:
-    return tuple(int(piece) for piece in release.split(".") if piece.isdigit())
+        refuse_older(place, marks.version, migrate_hint(place))
+    if marks.version > VERSION:
+        oldest = marks.min_writer if writing else marks.min_reader
+        check_newer(place, marks.version, oldest)

@@ -10,10 +10,11 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
+from sessiondb.engine.schema_version import refuse_older
 from sessiondb.engine.sqlite.connection import SQLiteConnection, connect
 from sessiondb.engine.sqlite.failures import translated
 from sessiondb.engine.sqlite.fingerprint import check_schema
-from sessiondb.engine.sqlite.version import check_newer, identity_of, refuse
+from sessiondb.engine.sqlite.version import check_newer, identity_of, to_migrate
 from sessiondb.errors import NotADatabaseError
 from sessiondb.schema.version import APPLICATION_ID, VERSION
 
@@ -70,7 +71,7 @@ def admit(
     if version == EMPTY:
         raise foreign(path)
     if version < VERSION:
-        refuse(path, version, "older")
+        refuse_older(str(path), version, to_migrate(path))
     if version > VERSION:
         check_newer(connection, path, version, writing=writing)
     check_schema(connection, path, version)

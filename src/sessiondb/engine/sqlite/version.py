@@ -5,10 +5,8 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
-from sessiondb import __version__
-from sessiondb.errors import SchemaVersionError
-from sessiondb.hints import command
-from sessiondb.schema.version import APPLICATION_ID, MIN_READER, MIN_WRITER, VERSION
+from sessiondb.engine import schema_version
+from sessiondb.schema.version import APPLICATION_ID, MIN_READER, MIN_WRITER
 
 
 def identity_of(connection: sqlite3.Connection) -> tuple[int, int]:
@@ -18,35 +16,17 @@ def identity_of(connection: sqlite3.Connection) -> tuple[int, int]:
 
 
 def to_migrate(path: Path) -> str:
-    """Return the hint for a database that is older than this release."""
-    return f"{command('--db', str(path), 'migrate')} updates it; a backup is kept"
-
-
-def refuse(path: Path, version: int, age: str) -> None:
-    """Raise `SchemaVersionError` for a "newer" or "older" file (*age*)."""
-    hint = "install a newer sessiondb" if age == "newer" else to_migrate(path)
-    raise SchemaVersionError(
-        f"{path} has schema {version}, which is {age} than this release's {VERSION}",
-        hint=hint,
-    )
-
-
-def _release_numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(piece) for piece in version.split(".") if piece.isdigit())
+    """Return the hint for a file that is older than this release."""
+    return f"{schema_version.migrate_hint(str(path))}; a backup is kept"
 
 
 def check_newer(
     connection: sqlite3.Connection, path: Path, version: int, *, writing: bool
 ) -> None:
-    """Refuse a file of a newer schema unless it admits this release.
-
-    Several agents pin different releases and share one file, so an additive
-    migration leaves ``min_reader`` and ``min_writer`` as they are.
-    """
+    """Refuse a file of a newer schema unless it admits this release."""
     key = "min_writer" if writing else "min_reader"
     row = connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
-    if row is None or _release_numbers(row[0]) > _release_numbers(__version__):
-        refuse(path, version, "newer")
+    schema_version.check_newer(str(path), version, None if row is None else row[0])
 
 
 def stamp(connection: sqlite3.Connection, version: int) -> None:
