@@ -26,6 +26,8 @@ class Proxy:
         self.port = self._listener.getsockname()[1]
         self.rule: Rule = lambda _: PASS
         self.lost = 0
+        #: Clients that came while there was no server.
+        self.refused = 0
         self._open: set[socket.socket] = set()
         threading.Thread(target=self._accept, daemon=True).start()
 
@@ -50,6 +52,7 @@ class Proxy:
             try:
                 server.connect(str(self._socket_file))
             except OSError:  # it was stopped
+                self.refused += 1
                 self._end(client, server)
                 continue
             self._open |= {client, server}

@@ -321,4 +321,5 @@ def test_a_role_that_the_server_does_not_take_says_so(
     error = refused(address)
     assert type(error) is UnavailableError
     assert "nobody" in str(error)
-    assert error.hint == "the message of the server says why"
+    assert error.hint is not None
+    assert "this role" in error.hint

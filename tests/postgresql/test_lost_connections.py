@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
@@ -142,3 +143,29 @@ def test_a_server_that_stays_away_is_reported_and_can_be_written_to_later(
             server.start_again()
         store.append(session, said("after"))
         assert texts(store, session) == ["before", "after"]
+
+
+@pytest.mark.slow
+def test_a_server_is_given_ten_seconds_and_tried_once_more_after_the_last(
+    url: str, proxy: Proxy, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses: list[float] = []
+    refused: list[int] = []
+
+    def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+        refused.append(proxy.refused)
+
+    with Store.open(url) as store:
+        session = store.create_session().id
+        server.stop()
+        try:
+            with monkeypatch.context() as patched, pytest.raises(UnavailableError):
+                patched.setattr(time, "sleep", sleep)
+                store.append(session, said("not stored"))
+        finally:
+            server.start_again()
+    assert pauses == sorted(pauses)
+    assert sum(pauses) == pytest.approx(10, abs=1)
+    assert len(set(refused)) == len(pauses)
+    assert proxy.refused > refused[-1]

@@ -74,8 +74,7 @@ class WriterConnection:
         """Begin a transaction that writes, on a schema that is known to be ours.
 
         It waits up to *busy_timeout* seconds for other writers, and with *is_alone* for
-        all of them. Raises
-        `SchemaVersionError` and `UntrustedDatabaseError`.
+        all of them. Raises `SchemaVersionError` and `UntrustedDatabaseError`.
         """
         now = self.engine.begin_write(connection, busy_timeout, is_alone=is_alone)
         commits = self.engine.commits_of_others(connection)

@@ -38,11 +38,11 @@ from sessiondb.writer.job import Batch, Job, Outcome, Sink
 
 #: Units in one transaction.
 MAX_BATCH = 256
-#: How often a unit is tried whose batch was interrupted, or lost its connection.
+#: How often a unit is tried whose batch was interrupted, or lost its database.
 TRIES = 10
-#: Seconds before the third try on a connection that was lost; doubled for each further
-#: one: 10 in all.
-FIRST_PAUSE = 0.01
+#: Seconds before the third try on a database that is out of reach; doubled for each
+#: further one: 10 in all.
+FIRST_PAUSE = 0.04
 #: Seconds that a fork(2) waits for a running commit.
 FORK_PATIENCE = 10.0
 RLock = Any  # a type only from Python 3.13 on
@@ -207,13 +207,15 @@ class Writer:
 
     def _commit_batch(self, batch: Batch) -> None:
         """Commit a batch, or record the errors; units that fail are tried alone."""
+        self._wait_for_database(batch)
         try:
             self._run_transaction(batch)
         except Exception as error:
             if batch.ended:
                 raise
-            our_error = own_error(self.connection.engine, error)
-            is_repeated = self._is_repeated(batch, error, our_error)
+            engine = self.connection.engine
+            our_error = own_error(engine, error)
+            is_repeated = engine.must_repeat(error) or self._is_lost(our_error)
             self.connection.roll_back()
             if is_repeated:
                 # Not ended: its jobs go back into the queue.
@@ -227,24 +229,20 @@ class Writer:
                     job.error = our_error
                 batch.ended.append(our_error)
 
-    def _is_repeated(
-        self, batch: Batch, error: Exception, our_error: Exception
-    ) -> bool:
-        """Return whether a batch that ended with *error* is to be run again.
+    def _is_lost(self, our_error: Exception) -> bool:
+        """Return whether the connection was lost, or the database is out of reach.
 
-        Of a connection that was lost nobody knows whether it still committed: a unit
-        that runs again recognises what it wrote. Until the server is back it is tried
-        in growing intervals.
+        Nobody knows whether the batch still committed: a unit that runs again
+        recognises what it wrote.
         """
-        if self.connection.engine.must_repeat(error):
-            return True
-        tries = max([job.tries for job in batch.jobs])
-        is_gone = self.connection.is_gone()
-        if not (is_gone or (tries and isinstance(our_error, UnavailableError))):
-            return False
-        if tries:
-            time.sleep(FIRST_PAUSE * 2**tries)
-        return True
+        return isinstance(our_error, UnavailableError) or self.connection.is_gone()
+
+    def _wait_for_database(self, batch: Batch) -> None:
+        """Give a database that was out of reach twice in a row time to come back."""
+        tries = max(job.tries for job in batch.jobs)
+        is_away = any(isinstance(job.reason, UnavailableError) for job in batch.jobs)
+        if is_away and tries > 1:
+            time.sleep(FIRST_PAUSE * 2 ** (tries - 2))
 
     def _run_transaction(self, batch: Batch) -> None:
         if not self.users and self.connection.inner is None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import psycopg
-from psycopg import pq
-from psycopg.conninfo import make_conninfo
 from psycopg.rows import TupleRow
 
 from sessiondb.engine.address import ServerAddress
@@ -89,16 +87,17 @@ def _refusal(
 ) -> SessionDBError:
     """Return our error for a connection that could not be opened.
 
-    libpq has no SQLSTATE for it. So this asks whether the server accepts connections at
-    all, and another database of it whether it has this one.
+    libpq has no SQLSTATE for it. So this asks another database of the server whether it
+    has this one. (`PQping` would tell more, but psycopg keeps the interpreter's lock
+    meanwhile.)
     """
     text = f"{address} cannot be opened: {message_of(error)}"
     attempt = error.pgconn
-    conninfo = make_conninfo(**parameters.by_name()).encode()
-    if attempt is None or pq.PGconn.ping(conninfo) != pq.Ping.OK:
-        return UnavailableError(
-            text, hint="check that the server runs and can be reached, and try again"
-        )
+    away = UnavailableError(
+        text, hint="check that the server runs, can be reached and admits this role"
+    )
+    if attempt is None:
+        return away
 
     name = attempt.db.decode()
     try:
@@ -107,8 +106,7 @@ def _refusal(
     except psycopg.Error:
         if attempt.needs_password or attempt.used_password:
             return AccessError(text, hint="check the role and its password")
-        # The role or the rules of the server, or too many connections.
-        return UnavailableError(text, hint="the message of the server says why")
+        return away
 
     if row is None:
         return NotFoundError(
