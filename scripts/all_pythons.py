@@ -1,8 +1,9 @@
 """The suite on every installed Python, one after the other: `scripts/test --all-pythons`.
 
 The first is the one of ``.venv``, which runs this; each other has an environment of its own,
-e.g. ``.venv-3.13``. At the end there is a line for each Python and, as the last one, the sum
-in the form of pytest's own summary.
+e.g. ``.venv-3.13``. On the first the contract of the engines is run on PostgreSQL, too: the
+suite itself runs it on SQLite. At the end there is a line for each run and, as the last
+one, the sum in the form of pytest's own summary.
 """
 
 from __future__ import annotations
@@ -26,15 +27,16 @@ COUNTED = (
 _NAME = re.compile(r"python3\.(\d+)")
 _FOLDER = re.compile(r"3\.(\d+)\.\d+")
 _SUMMARY = re.compile(r"^=* ?(\d+ [a-z]+(?:, \d+ [a-z]+)*) in [\d.]+s\b")
+_CONTRACT = ("--backend", "postgresql", "tests/effects", "tests/repository")
 _QUESTION = "import ensurepip, venv, sys; print(*sys.version_info[:2])"
 
 
 @dataclass(frozen=True)
 class Run:
-    """The suite on one Python."""
+    """The suite, or a part of it, on one Python."""
 
-    #: e.g. ``3.13.0``
-    version: str
+    #: e.g. ``Python 3.13.0``
+    name: str
     counts: Counter[str]
     seconds: float
     is_green: bool
@@ -111,8 +113,11 @@ def _clock(seconds: float) -> str:
     return f"{minutes // 60}:{minutes % 60:02d}:{rest:02d}"
 
 
-def _run_suite(python: str, arguments: list[str]) -> Run:
-    """Run the suite with the interpreter of an environment; its output is shown as it comes."""
+def _run_suite(python: str, arguments: list[str], suffix: str = "") -> Run:
+    """Run the suite with the interpreter of an environment; its output is shown as it comes.
+
+    *suffix* ends the name of the run.
+    """
     command = [python, "-m", "pytest", "-n", "auto", *arguments]
     print("$", *command, flush=True)
     question = [python, "-c", "import platform; print(platform.python_version())"]
@@ -125,7 +130,7 @@ def _run_suite(python: str, arguments: list[str]) -> Run:
             print(line, end="", flush=True)
             lines.append(line)
     return Run(
-        version,
+        f"Python {version}{suffix}",
         counts_in("".join(lines)),
         time.monotonic() - started,
         process.returncode == 0,
@@ -143,7 +148,9 @@ def _environment_of(python: str, minor: int) -> str | None:
 
 
 def _runs(arguments: list[str]) -> Iterator[Run]:
-    yield _run_suite(str(Path(".venv", "bin", "python")), arguments)
+    first = str(Path(".venv", "bin", "python"))
+    yield _run_suite(first, arguments)
+    yield _run_suite(first, [*_CONTRACT, *arguments], ", contract on PostgreSQL")
 
     pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
     for minor, python in installed_pythons(os.environ["PATH"], pyenv).items():
@@ -152,7 +159,7 @@ def _runs(arguments: list[str]) -> Iterator[Run]:
         interpreter = _environment_of(python, minor)
         if interpreter is None:
             print(f"{python} gets no environment: see above", file=sys.stderr)
-            yield Run(f"3.{minor}", Counter({"errors": 1}), 0.0, is_green=False)
+            yield Run(f"Python 3.{minor}", Counter({"errors": 1}), 0.0, is_green=False)
         else:
             yield _run_suite(interpreter, arguments)
 
@@ -163,7 +170,7 @@ def main(arguments: list[str]) -> int:
     runs = list(_runs(arguments))
     print()
     for run in runs:
-        print(f"Python {run.version}: {summary_of(run.counts, run.seconds)}")
+        print(f"{run.name}: {summary_of(run.counts, run.seconds)}")
     counts = sum((run.counts for run in runs), Counter[str]())
     summary = summary_of(counts, sum(run.seconds for run in runs))
     print(f" {summary} ".center(80, "="), flush=True)
