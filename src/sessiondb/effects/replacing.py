@@ -79,8 +79,9 @@ class Replace:
         call_ids = reopen_calls(tx, state, {seq})
         release_parts(tx, state.id, {seq})
         tx.run(_DROP_PARTS, sid=state.id, at=seq)
-        self._write_columns(tx, state, seq, stored)
         self._write_parts(tx, state, seq, stored)
+        # Last: its new usage may make it a copy, and its parts with it.
+        self._write_columns(tx, state, seq, stored)
         own_ids = [row.call_id for row in self.parts if row.type == "tool"]
         fill_open_calls(tx, state, call_ids.union(filter(None, own_ids)))
 
