@@ -39,13 +39,17 @@ class Crew:
 
     def prepare(self) -> None:
         """Wait until all are ready."""
+        self.read("ready")
+
+    def read(self, word: str) -> None:
+        """Wait until all have written a line with *word*."""
         for member in self._members:
             assert member.stdout is not None
             line = member.stdout.readline()
-            assert line == "ready\n", line + member.communicate()[1]
+            assert line == f"{word}\n", line + member.communicate()[1]
 
     def begin(self) -> None:
-        """Let all of them begin, who are ready."""
+        """Let all of them continue, who wait for a line."""
         for member in self._members:
             assert member.stdin is not None
             member.stdin.write("go\n")
