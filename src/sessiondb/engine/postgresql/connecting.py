@@ -104,7 +104,9 @@ def _refusal(
     text = f"{address} cannot be opened: {message_of(error)}"
     attempt = error.pgconn
     away = UnavailableError(
-        text, hint="check that the server runs, can be reached and admits this role"
+        text,
+        hint="check that the server runs, can be reached, has a connection left and "
+        "admits this role",
     )
     if attempt is None:
         return away
