@@ -74,6 +74,8 @@ class Backend(ABC):
     has_views: ClassVar[bool]
     #: Whether new parts wait to be indexed until the writer is idle.
     parts_wait: ClassVar[bool]
+    #: Whether the changes of each database are numbered one by one.
+    counts_changes: ClassVar[bool]
     #: Whether times are those of this process, whose clock a test can set.
     has_our_clock: ClassVar[bool]
 
@@ -225,6 +227,7 @@ class SQLite(Backend):
     has_triggers = True
     has_views = True
     parts_wait = True
+    counts_changes = True
     has_our_clock = True
 
     def __init__(self, folder: Path) -> None:

@@ -38,6 +38,7 @@ class PostgreSQL(Backend):
     has_triggers = False
     has_views = True
     parts_wait = False
+    counts_changes = False
     has_our_clock = False
 
     def __init__(self, folder: Path) -> None:
