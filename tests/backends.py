@@ -74,6 +74,8 @@ class Backend(ABC):
     has_views: ClassVar[bool]
     #: Whether new parts wait to be indexed until the writer is idle.
     parts_wait: ClassVar[bool]
+    #: How many times a large record is in memory at most, while it is imported.
+    copies_of_a_record: ClassVar[int]
     #: Whether the changes of each database are numbered one by one.
     counts_changes: ClassVar[bool]
     #: Whether times are those of this process, whose clock a test can set.
@@ -227,6 +229,7 @@ class SQLite(Backend):
     has_triggers = True
     has_views = True
     parts_wait = True
+    copies_of_a_record = 4
     counts_changes = True
     has_our_clock = True
 

@@ -38,6 +38,9 @@ class PostgreSQL(Backend):
     has_triggers = False
     has_views = True
     parts_wait = False
+    # libpq keeps a buffer for what is sent and one for what is received, each as large
+    # as the record, which the index reads back from the server.
+    copies_of_a_record = 8
     counts_changes = False
     has_our_clock = False
 
