@@ -74,6 +74,15 @@ class PostgreSQL(Backend):
     def fresh(self) -> str:
         return self._created(_TEMPLATE)
 
+    @property
+    def refusals(self) -> tuple[type[Exception], ...]:
+        import psycopg
+
+        return (psycopg.IntegrityError,)
+
+    def copy_of(self, place: Place) -> str:
+        return self._created(_name_in(str(place)))
+
     def place_of(self, where: Any) -> str:
         if isinstance(where, str):
             return where
