@@ -74,8 +74,17 @@ class Backend(ABC):
     has_views: ClassVar[bool]
     #: Whether new parts wait to be indexed until the writer is idle.
     parts_wait: ClassVar[bool]
+    #: How many times a large record is in memory at most, while it is imported.
+    copies_of_a_record: ClassVar[int]
+    #: Whether the changes of each database are numbered one by one.
+    counts_changes: ClassVar[bool]
     #: Whether times are those of this process, whose clock a test can set.
     has_our_clock: ClassVar[bool]
+
+    @property
+    @abstractmethod
+    def refusals(self) -> tuple[type[Exception], ...]:
+        """The driver's errors for values that break a rule of the schema."""
 
     @abstractmethod
     def __init__(self, folder: Path) -> None:
@@ -93,6 +102,10 @@ class Backend(ABC):
     @abstractmethod
     def fresh(self) -> Place:
         """Return the place of a new database, without a session."""
+
+    @abstractmethod
+    def copy_of(self, place: Place) -> Place:
+        """Return the place of a copy of a database that nothing has open."""
 
     @abstractmethod
     def place_of(self, where: Any) -> Place:
@@ -225,6 +238,8 @@ class SQLite(Backend):
     has_triggers = True
     has_views = True
     parts_wait = True
+    copies_of_a_record = 4
+    counts_changes = True
     has_our_clock = True
 
     def __init__(self, folder: Path) -> None:
@@ -245,6 +260,13 @@ class SQLite(Backend):
             Store.open(self._empty).close()
         # A copy: a new file takes twice the time, and waits for the disk if there is one.
         return Path(shutil.copy(self._empty, self.place()))
+
+    @property
+    def refusals(self) -> tuple[type[Exception], ...]:
+        return (sqlite3.IntegrityError,)
+
+    def copy_of(self, place: Place) -> Path:
+        return Path(shutil.copy(place, self.place()))
 
     def place_of(self, where: Any) -> Path:
         return Path(where if isinstance(where, str | os.PathLike) else where.path)

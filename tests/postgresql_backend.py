@@ -38,6 +38,10 @@ class PostgreSQL(Backend):
     has_triggers = False
     has_views = True
     parts_wait = False
+    # libpq keeps a buffer for what is sent and one for what is received, each as large
+    # as the record, which the index reads back from the server.
+    copies_of_a_record = 8
+    counts_changes = False
     has_our_clock = False
 
     def __init__(self, folder: Path) -> None:
@@ -69,6 +73,15 @@ class PostgreSQL(Backend):
 
     def fresh(self) -> str:
         return self._created(_TEMPLATE)
+
+    @property
+    def refusals(self) -> tuple[type[Exception], ...]:
+        import psycopg
+
+        return (psycopg.IntegrityError,)
+
+    def copy_of(self, place: Place) -> str:
+        return self._created(_name_in(str(place)))
 
     def place_of(self, where: Any) -> str:
         if isinstance(where, str):

@@ -35,8 +35,9 @@ def _owner() -> str | None:
 class Server:
     """A cluster that runs, used through its own client ``psql``."""
 
-    def __init__(self, folder: Path, programs: Path) -> None:
+    def __init__(self, folder: Path, programs: Path, connections: int = 300) -> None:
         self.folder, self.programs, self.user = folder, programs, _owner()
+        self.connections = connections
 
     def _run(self, program: str, *arguments: str) -> None:
         subprocess.run(
@@ -58,7 +59,10 @@ class Server:
 
     def start_again(self) -> None:
         """Start the server after `stop`."""
-        options = f"-k {self.folder} -c listen_addresses='' -c fsync=off -c max_connections=300"
+        options = (
+            f"-k {self.folder} -c listen_addresses='' -c fsync=off "
+            f"-c max_connections={self.connections}"
+        )
         self._run("pg_ctl", "-D", str(self.folder / "data"), "-o", options, "-l",
                   str(self.folder / "log"), "-w", "start")  # fmt: skip
 
@@ -87,11 +91,11 @@ class Server:
 
 
 @contextmanager
-def running(programs: Path) -> Iterator[Server]:
-    """Run a server for the time of a block."""
+def running(programs: Path, connections: int = 300) -> Iterator[Server]:
+    """Run a server for the time of a block; it admits so many *connections*."""
     # Not below a test's own folder: the path of a socket has about 100 characters.
     with tempfile.TemporaryDirectory(prefix="pg-") as folder:
-        server = Server(Path(folder), programs)
+        server = Server(Path(folder), programs, connections)
         server.start()
         try:
             yield server

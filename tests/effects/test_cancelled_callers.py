@@ -18,8 +18,13 @@ from sessiondb.effects import Unit
 
 pytestmark = pytest.mark.slow
 
-#: Steps of the loop, and milliseconds, after which a caller is cancelled.
-MOMENTS = [*(("steps", n) for n in range(16)), *(("ms", n / 4) for n in range(1, 13))]
+#: Steps of the loop, and milliseconds, after which a caller is cancelled; the last is
+#: after whatever it does.
+MOMENTS = [
+    *(("steps", n) for n in range(16)),
+    *(("ms", n / 4) for n in range(1, 13)),
+    ("ms", 60_000),
+]
 
 
 @pytest_asyncio.fixture
@@ -43,7 +48,7 @@ async def cancelled(work: Coroutine[Any, Any, Any], moment: tuple[str, float]) -
     for _ in range(int(amount) if unit == "steps" else 0):
         await asyncio.sleep(0)
     if unit == "ms":
-        await asyncio.sleep(amount / 1_000)
+        await asyncio.wait([task], timeout=amount / 1_000)
     task.cancel()
     await asyncio.wait([task])
     return task.cancelled()

@@ -66,7 +66,7 @@ def test_the_change_after_one_of_another_process_has_a_higher_number(
     as_other_process(backend, store, OTHERS["numbers"], session)
     before = row_of(backend, store, session)["change"]
     store.append(session, assistant("after"))
-    assert row_of(backend, store, session)["change"] == before + 1
+    assert row_of(backend, store, session)["change"] > before
 
 
 def test_a_revision_of_another_process_is_counted(
@@ -154,6 +154,8 @@ def test_a_row_that_is_carried_over_is_the_one_that_would_be_read(
                 VERBS[step](store, session)
         row = row_of(backend, place, session)
         varying = {name for name in row if name.startswith("time_")} | {"project_id"}
+        if not backend.counts_changes:
+            varying.add("change")
         return [{name: row[name] for name in row.keys() - varying}]
 
     assert rows(is_forgetful=False) == rows(is_forgetful=True)

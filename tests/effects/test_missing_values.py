@@ -135,6 +135,7 @@ def run(*args: str) -> Result:
     return CliRunner().invoke(app, list(args))
 
 
+@pytest.mark.needs("is_file", "no read continues past the damage of a server")
 def test_show_prints_the_rest_and_exits_with_4(
     torn: tuple[SessionHandle, SessionHandle],
 ) -> None:

@@ -590,6 +590,20 @@ async def test_the_new_usage_and_model_are_counted(contract: Contract) -> None:
     contract.check()
 
 
+async def test_a_message_that_becomes_a_copy_is_one_with_all_its_parts(
+    contract: Contract,
+) -> None:
+    store = contract.store
+    sessions = [await store.create_session(directory="/tmp") for _ in range(2)]
+    for session in sessions:
+        message = await store.append(
+            session, assistant("an answer"), response_id="r", time=1_700_000_000_000
+        )
+        await store.replace(session, message, assistant("an answer"), cost=1.0)
+    assert [hit.session.id for hit in await store.search("answer")] == [sessions[0].id]
+    contract.check()
+
+
 async def test_prompts_are_counted_by_what_they_are_now(contract: Contract) -> None:
     store = contract.store
     session, ids = await conversation(store)

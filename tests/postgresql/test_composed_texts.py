@@ -52,7 +52,7 @@ from sessiondb.maintenance import (
 )
 from sessiondb.maintenance.repair import repair
 from sessiondb.model import FileDiff, MessageDraft
-from sessiondb.repository import ENGINE_IN_USE
+from sessiondb.repository import ENGINE_IN_USE, TIME
 from sessiondb.repository.decode import LOST
 from sessiondb.repository.hits import search_filters
 from sessiondb.repository.sessions import Filters
@@ -95,6 +95,8 @@ class Ours:
 
 
 FIRST, SECOND = Ours(sqlite.DIALECT), Ours(postgresql.DIALECT)
+#: The time that reads see, Unix ms.
+NOW = 1_780_000_000_000
 
 
 # -- reads -------------------------------------------------------------------------------
@@ -110,6 +112,8 @@ def answers(read: Read[Any], connection: sqlite3.Connection) -> Iterator[Any]:
             return
         if statement is ENGINE_IN_USE:
             answer = FIRST
+        elif statement is TIME:
+            answer = NOW
         elif statement is LOST:
             answer = []
         else:
@@ -127,6 +131,8 @@ def texts_of(read: Read[Any], answered: Iterator[Any]) -> Iterator[Text]:
             return
         if statement is ENGINE_IN_USE:
             answer = SECOND
+        elif statement is TIME:
+            answer = NOW
         elif statement is LOST:
             answer = []
         else:

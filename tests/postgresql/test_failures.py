@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 from postgresql_server import Server
 
+from sessiondb import Store, assistant
 from sessiondb.engine.address import ServerAddress
 from sessiondb.errors import (
     AccessError,
@@ -323,3 +325,22 @@ def test_a_role_that_the_server_does_not_take_says_so(
     assert "nobody" in str(error)
     assert error.hint is not None
     assert "this role" in error.hint
+
+
+@pytest.mark.parametrize(
+    ("column", "values"),
+    [
+        ("cost", (1.7e308, -1e300, math.inf, math.nan)),
+        ("tokens_input", (1 << 53, -(1 << 62))),
+        ("tokens_cache_write", ((1 << 63) - 1,)),
+    ],
+)
+def test_numbers_whose_sums_overflow_are_refused(
+    server: Server, database: str, column: str, values: tuple[float, ...]
+) -> None:
+    with Store.open(server.url(database)) as store:
+        store.append(store.create_session(directory="/tmp"), assistant("x"), cost=1.0)
+    with psycopg.connect(server.url(database)) as other:
+        for value in values:
+            with pytest.raises(psycopg.errors.CheckViolation), other.transaction():
+                other.execute(f"UPDATE message SET {column} = %s", [value])

@@ -75,6 +75,21 @@ def test_a_connection_that_was_cut_while_it_rested_is_replaced(
             assert len(store.messages(session)) == number + 1
 
 
+def test_a_connection_that_is_lost_while_it_is_opened_is_opened_again(
+    url: str, proxy: Proxy
+) -> None:
+    with Store.open(url) as store:
+        session = store.create_session().id
+        proxy.lose_all()
+        done, proxy.rule = once(LOSE_IT, b"user")  # type: ignore[assignment]
+        store.append(session, said("once"))
+        assert done.is_set()
+        proxy.lose_all()
+        done, proxy.rule = once(LOSE_IT, b"user")  # type: ignore[assignment]
+        assert texts(store, session) == ["once"]
+        assert done.is_set()
+
+
 async def test_an_asynchronous_store_replaces_them_as_well(
     url: str, proxy: Proxy
 ) -> None:

@@ -13,12 +13,12 @@ from sessiondb.cli.costs import read_prices, usages_of
 from sessiondb.cli.listing import session_table, telling_prompts
 from sessiondb.cli.opening import Options, locate, open_store, rows_of
 from sessiondb.cli.text import ago, cost_words, count, cut, one_line, title_of
-from sessiondb.clock import now_ms
 from sessiondb.dataclass import asdict, dataclass
 from sessiondb.hints import command, with_database
 from sessiondb.moments import local_now, read_span
 
 if TYPE_CHECKING:
+    from sessiondb.engine.sql import Read
     from sessiondb.model import Session
     from sessiondb.prices import Prices
     from sessiondb.store import Store
@@ -124,15 +124,24 @@ def _exists(options: Options) -> bool:
     return target is not None and target.exists()
 
 
+def _living_leases(_: object) -> Read[int]:
+    from sessiondb.engine.sql import ComposedStatement
+    from sessiondb.repository import time_now
+    from sessiondb.schema.terms import LIVING_LEASE
+
+    now = yield from time_now()
+    sql = f"SELECT count(*) FROM lease WHERE {LIVING_LEASE}"
+    ((running,),) = yield ComposedStatement(sql), {"now": now}
+    return int(running)
+
+
 def _status_of(store: Store, prices: Prices) -> Status:
     from sessiondb.repository.sessions import ALL
-    from sessiondb.schema.terms import LIVING_LEASE
 
     midnight, _ = read_span("today", local_now())
     today = int(midnight.timestamp() * 1000)
     ((sessions, sessions_today, sources),) = rows_of(store, _COUNTS, today=today)
-    held = f"SELECT count(*) FROM lease WHERE {LIVING_LEASE}"
-    ((running,),) = rows_of(store, held, now=now_ms())
+    running = store.snapshot(_living_leases)
 
     usage = store.usage(
         by=(), prices=prices, since=today, project=ALL, archived=True, subagents=True

@@ -204,7 +204,8 @@ class Core:
         if leftover:
             self.reap_soon()
         if expiry is not None:
-            self._reap_expired(expiry)
+            # By the clock of this machine; each step then learns that of the database.
+            self._reap_expired(expiry - now_ms())
 
     # -- reading -------------------------------------------------------------
 
@@ -299,7 +300,7 @@ class Core:
         if not unit.committed:
             return
         if unit.shortest_ttl is not None:
-            self._reap_expired(now_ms() + unit.shortest_ttl)
+            self._reap_expired(unit.shortest_ttl)
         for effect in unit.effects:
             if isinstance(effect, Delete):
                 self.reap_soon()
@@ -309,14 +310,15 @@ class Core:
         """Remove what is deleted or expired in the background, bit by bit."""
         self.service.call_later(seconds, self._reap_step)
 
-    def _reap_expired(self, expiry: int) -> None:
-        """Remove values in the background soon after one expires, at *expiry* (ms).
+    def _reap_expired(self, ms: int) -> None:
+        """Remove values in the background soon after one expires, in *ms*.
 
         There is one timer for the earliest expiry, since each step finds the next one.
         """
+        expiry = now_ms() + ms
         if self._next_expiry is None or expiry < self._next_expiry:
             self._next_expiry = expiry
-            self.reap_soon(max(0, expiry - now_ms()) / 1000 + REAP_AFTER)
+            self.reap_soon(max(0, ms) / 1000 + REAP_AFTER)
 
     def _reap_step(self) -> None:
         if self.closed:
@@ -330,8 +332,8 @@ class Core:
 
         if step.more:
             self.reap_soon(0.0)
-        elif step.next_expiry is not None:
-            self._reap_expired(step.next_expiry)
+        elif step.expires_in is not None:
+            self._reap_expired(step.expires_in)
 
     def refresh_project(self) -> None:
         """Update the stored git facts of the current worktree's project.

@@ -14,7 +14,7 @@ from sessiondb.engine.base import Connection, Engine
 from sessiondb.errors import CorruptionError, InvalidInputError, SessionDBError
 from sessiondb.model import Message
 from sessiondb.model.damage import damaged
-from sessiondb.repository import ENGINE_IN_USE, Read, transcript
+from sessiondb.repository import ENGINE_IN_USE, TIME, Read, transcript
 from sessiondb.repository.decode import LOST
 
 if TYPE_CHECKING:
@@ -56,6 +56,9 @@ def answered(connection: Connection, query: Read[T], past: Past | None = None) -
 
         if statement is ENGINE_IN_USE:
             rows = engine
+            continue
+        if statement is TIME:
+            rows = engine.time_of(connection)
             continue
         if statement is LOST:
             # A read of a damaged file may continue without what is missing in it.

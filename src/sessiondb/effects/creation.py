@@ -19,6 +19,7 @@ from sessiondb.effects import encode
 from sessiondb.effects.project import Locate
 from sessiondb.effects.session import SHARE, CreateSession
 from sessiondb.effects.transaction import Transaction
+from sessiondb.engine.base import Name
 from sessiondb.engine.sql import Statement
 from sessiondb.errors import InvalidInputError
 from sessiondb.model import bounds
@@ -132,13 +133,20 @@ _NAMED = Statement("effects.creation.NAMED")
 _FREE_NAME = Statement("effects.creation.FREE_NAME")
 
 
+def _lock_of(source: str, source_id: str | None) -> Name:
+    return "session", source, source_id, ""
+
+
 def living_session(tx: Transaction, source: str, source_id: str | None) -> str | None:
     """Return the session that a program knows under a name, None if there is none.
 
     A deleted one whose rows are still being removed gives the name up.
     """
-    tx.lock_name("session", source, source_id, "")
+    tx.lock_name(*_lock_of(source, source_id))
     row = tx.one(_NAMED, source=source, source_id=source_id)
+    # Until it is locked it may be deleted, and removed.
+    while row is not None and tx.lock(row[0]):
+        row = tx.one(_NAMED, source=source, source_id=source_id)
     if row is None:
         return None
 
@@ -161,6 +169,11 @@ class OpenSession:
     create: CreateSession
     handle: OpenedSession
     followers: list[MessageHandle | PartHandle]
+
+    @property
+    def names(self) -> tuple[Name, ...]:
+        """That of the session at its program."""
+        return (_lock_of(self.create.source, self.create.source_id),)
 
     def apply(self, tx: Transaction) -> None:
         """Apply it; raises `ConflictError` and `NotFoundError`."""

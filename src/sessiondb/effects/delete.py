@@ -86,8 +86,9 @@ class Delete:
         if self.revisions is not None:
             self._check_revisions(tx, self.revisions)
         going, detached = below(tx, self.session_id, self.keep_forks)
-        # An import may have put sessions of other families below it.
-        if tx.lock(*going, *detached):
+        # An import may have put sessions of other families below it, and any writer
+        # new ones below those that are not locked yet.
+        while tx.lock(*going, *detached):
             going, detached = below(tx, self.session_id, self.keep_forks)
         self.remove(tx, going, detached)
 
@@ -242,21 +243,23 @@ _STEPS = (
 class Reap:
     """Remove some rows of one deleted session, or else some values that expired.
 
-    ``more`` is True if some may be left, ``next_expiry`` is when the next value
-    expires: Unix ms, None if none does.
+    ``more`` is True if some may be left, ``expires_in`` is after how many ms the next
+    value expires, by the clock of the database; None if none does.
     """
 
     verb = "reap"
     more: bool = field(default=False)
-    next_expiry: int | None = field(default=None)
+    expires_in: int | None = field(default=None)
 
     def apply(self, tx: Transaction) -> None:
         """Apply it."""
         session_id = tx.value(_LEAF)
-        if session_id is not None:
-            tx.lock(session_id)
+        # A new session may have taken its id by the time that it is locked.
+        while session_id is not None and tx.lock(session_id):
+            session_id = tx.value(_LEAF)
         self.more = session_id is not None or remove_expired(tx, REAP_ROWS, REAP_BYTES)
-        self.next_expiry = next_expiry(tx)
+        expiry = next_expiry(tx)
+        self.expires_in = None if expiry is None else expiry - tx.now
         # One kind of rows at a time: the caller comes again, and other writers get in.
         if session_id is not None and not _remove_some_rows(tx, session_id):
             _remove_session_row(tx, session_id)

@@ -17,6 +17,7 @@ from sessiondb.effects.encode import same_json, usage_key
 from sessiondb.effects.ownership import UsageKey
 from sessiondb.effects.session_state import SessionState
 from sessiondb.effects.transaction import Transaction
+from sessiondb.engine.base import Name
 from sessiondb.engine.sql import SparseInsert, Statement
 from sessiondb.errors import ConflictError, NotFoundError
 from sessiondb.model.handles import LEAF, MessageHandle
@@ -24,6 +25,7 @@ from sessiondb.model.purposes import is_prompt
 from sessiondb.schema.rows import (
     MESSAGE_VALUES,
     PART_VALUES,
+    UNKNOWN_USAGE,
     Blob,
     MessageRow,
     PartRow,
@@ -240,6 +242,19 @@ class Append:
     expect_leaf: Any = ...
     expect_revision: int | None = None
 
+    @property
+    def names(self) -> tuple[Name, ...]:
+        """That of an answer which other sessions may have, too."""
+        usage = self.row.cost, *self.row.tokens
+        if usage == UNKNOWN_USAGE or not self._may_have_copies:
+            return ()
+        return (ownership.answer_name(self.row.response_id or self.row.id),)
+
+    @property
+    def _may_have_copies(self) -> bool:
+        # Under an id that was made for it, no other session can have it yet.
+        return self.own_id or self.row.response_id is not None
+
     def apply(self, tx: Transaction) -> None:
         """Apply it, or recognise it; raises `ConflictError` and `NotFoundError`."""
         state = tx.peek(self.session_id)
@@ -266,9 +281,7 @@ class Append:
 
         self._name_session(tx, state)
         # Last: it writes the session row, with all that is counted above.
-        # Under an id that was made for it, no other session can have it yet.
-        is_stated = self.own_id or self.row.response_id is not None
-        if key is not None and (is_stated or tx.retried):
+        if key is not None and (self._may_have_copies or tx.retried):
             usage = UsageKey(key, self.row.response_id or self.row.id)
             count_once(tx, state, seq, self.row.id, usage)
 
@@ -429,6 +442,7 @@ def count_once(
     `count_copies` completes that, for all answers that a unit appends in a row.
     """
     key, name = usage
+    tx.lock_name(*ownership.answer_name(name))
     if tx.one(_TWIN, key=key, name=name, sid=state.id, at=seq) is not None:
         tx.forget_states()
         tx.copies.append(ownership.UsageClass(state.root_id, seq, id, -1, key, name))

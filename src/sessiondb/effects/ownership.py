@@ -7,6 +7,10 @@ The owner is a copy whose session has no other copy among its ancestors; among s
 that of the smallest (time_created, id). Deleted sessions do not take part. Whoever
 adds, removes or relinks rows calls `assign_owner` with the rows it touched, in the same
 transaction.
+
+Two transactions that write one answer side by side would not see each other's row. So
+whoever gives a row a key locks the name of the answer before it looks for copies. What
+else changes a class locks the sessions of all its rows.
 """
 
 from __future__ import annotations
@@ -20,6 +24,7 @@ from typing import Any, NamedTuple
 from sessiondb.dataclass import dataclass
 from sessiondb.effects.session_state import SessionState
 from sessiondb.effects.transaction import Transaction
+from sessiondb.engine.base import Name
 from sessiondb.engine.sql import ComposedStatement, Statement, as_list
 from sessiondb.schema.terms import COUNTERS, USAGE
 
@@ -42,6 +47,11 @@ class UsageKey(NamedTuple):
 
     key: str
     name: str
+
+
+def answer_name(usage_name: str) -> Name:
+    """Return the name under which an answer is locked: that in its usage key."""
+    return "answer", usage_name
 
 
 #: Messages that have a key or a place in common may be copies.

@@ -79,8 +79,9 @@ class Replace:
         call_ids = reopen_calls(tx, state, {seq})
         release_parts(tx, state.id, {seq})
         tx.run(_DROP_PARTS, sid=state.id, at=seq)
-        self._write_columns(tx, state, seq, stored)
         self._write_parts(tx, state, seq, stored)
+        # Last: its new usage may make it a copy, and its parts with it.
+        self._write_columns(tx, state, seq, stored)
         own_ids = [row.call_id for row in self.parts if row.type == "tool"]
         fill_open_calls(tx, state, call_ids.union(filter(None, own_ids)))
 
@@ -185,4 +186,5 @@ def _count_again(
 
     name = stored["usage_name"] or stored["response_id"] or stored["id"]
     old = new._replace(usage_key=stored["usage_key"], usage_name=name)
+    tx.lock_name(*ownership.answer_name(new.usage_name))
     ownership.recount(tx, ownership.assign_owner(tx, [old, new]))

@@ -8,7 +8,7 @@ touched (one UPDATE per session and unit), the rows that search must take in
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from itertools import compress
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -17,7 +17,7 @@ from sessiondb.clock import now_ms
 from sessiondb.dataclass import dataclass, field, replace
 from sessiondb.effects.holders import held, of_this_process
 from sessiondb.effects.session_state import MOVED, SessionState, moved_values
-from sessiondb.engine.base import Connection, Cursor, Engine, ExtensionTable
+from sessiondb.engine.base import Connection, Cursor, Engine, ExtensionTable, Name
 from sessiondb.engine.sql import (
     Statement,
     as_list,
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 E = TypeVar("E")
 _MARK = Statement("effects.transaction.MARK")
+_LOCK_BLOBS = Statement("effects.transaction.LOCK_BLOBS")
 _FREE = Statement("effects.transaction.FREE")
 
 
@@ -247,12 +248,12 @@ class Transaction:
 
     # -- locks, of which an engine with one writer has none --------------------------
 
-    def lock(self, *session_ids: str) -> bool:
+    def lock(self, *session_ids: str, names: Collection[Name] = ()) -> bool:
         """Lock sessions that are read before they are written; see `lock_sessions`.
 
         What loads the row of a session, such as `session`, does it.
         """
-        return self.engine.lock_sessions(self.connection, session_ids)
+        return self.engine.lock_sessions(self.connection, session_ids, names)
 
     def lock_new_session(self, session_id: str, parent_id: str | None) -> None:
         """Lock a session before its row is inserted, and its parent."""
@@ -425,4 +426,11 @@ class Transaction:
             self.carryover.waiting_bytes = 0
 
         if self.loose:
-            self.run(_FREE, hashes=as_list(sorted(self.loose)))
+            self._free_blobs(as_list(sorted(self.loose)))
+
+    def _free_blobs(self, hashes: str) -> None:
+        if self.engine.writes_side_by_side:
+            # Of two that give up the last references to one, the second waits, and sees
+            # then what the first did; else each would leave it for the other.
+            self.run(_LOCK_BLOBS, hashes=hashes)
+        self.run(_FREE, hashes=hashes)

@@ -16,6 +16,7 @@ from sessiondb import codec
 from sessiondb.dataclass import dataclass, field
 from sessiondb.effects.fold import CallerFold
 from sessiondb.effects.transaction import Transaction
+from sessiondb.engine.base import Name
 from sessiondb.engine.sql import Statement, as_list, upsert_text
 from sessiondb.errors import ConflictError
 from sessiondb.model.damage import damaged
@@ -68,6 +69,11 @@ class _Current:
     revision: int
     ttl: int | None
     stored: StoredValue
+
+
+def name_of_value(address: ValueAddress) -> Name:
+    """Return the name under which a value is locked."""
+    return "value", *address
 
 
 def _current(tx: Transaction, address: ValueAddress) -> _Current | None:
@@ -127,9 +133,14 @@ class SetValue:
     ttl: int | None
     expect_revision: int | None
 
+    @property
+    def names(self) -> tuple[Name, ...]:
+        """That of the value."""
+        return (name_of_value(self.address),)
+
     def apply(self, tx: Transaction) -> None:
         """Apply it; a retried unit may find it done. Raises `ConflictError`."""
-        tx.lock_name("value", *self.address)
+        tx.lock_name(*name_of_value(self.address))
         # Nothing is read for a write that depends on nothing.
         if tx.retried or self.expect_revision is not None:
             current = _current(tx, self.address)
@@ -157,12 +168,17 @@ class UpdateValue:
     fold: CallerFold
     ttl: int | EllipsisType | None
 
+    @property
+    def names(self) -> tuple[Name, ...]:
+        """That of the value."""
+        return (name_of_value(self.address),)
+
     def apply(self, tx: Transaction) -> None:
         """Apply it; an equal result writes nothing, unless a ttl is stated.
 
         Raises `CodecError`, and `CallerError` for what the function raises.
         """
-        tx.lock_name("value", *self.address)
+        tx.lock_name(*name_of_value(self.address))
         current = _current(tx, self.address)
         if current is None:
             present, ttl = None, None
@@ -186,9 +202,14 @@ class DeleteValue:
     address: ValueAddress
     expect_revision: int | None
 
+    @property
+    def names(self) -> tuple[Name, ...]:
+        """That of the value."""
+        return (name_of_value(self.address),)
+
     def apply(self, tx: Transaction) -> None:
         """Apply it; raises `ConflictError`."""
-        tx.lock_name("value", *self.address)
+        tx.lock_name(*name_of_value(self.address))
         if self.expect_revision is not None:
             current = _current(tx, self.address)
             if tx.retried and current is None:
@@ -270,15 +291,17 @@ def remove_expired(tx: Transaction, rows: int, most_bytes: int) -> bool:
         return False
 
     addresses: list[ValueAddress] = []
-    size = last_revision = 0
-    for namespace, key, length, revision in found:
+    size = 0
+    for namespace, key, length in found:
         size += length
         if addresses and size > most_bytes:
             break
         addresses.append((namespace, key))
-        last_revision = max(last_revision, revision)
-    _note_removed(tx, last_revision)
-    tx.run(_DROP_EXPIRED, addresses=as_list(addresses))
+    tx.lock(names=[name_of_value(address) for address in addresses])
+    # One that was written again by now has not expired, and stays.
+    dropped = tx.column(_DROP_EXPIRED, addresses=as_list(addresses), now=tx.now)
+    if dropped:
+        _note_removed(tx, max(dropped))
     return True
 
 

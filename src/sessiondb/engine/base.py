@@ -237,6 +237,8 @@ class ReadableCopy:
         self.connection.close()
 
 
+#: What is looked up by a name and made if it is missing: its kind, then the name.
+Name = tuple[str | None, ...]
 #: What tells one database from another one, while both exist.
 Identity = Hashable
 
@@ -381,6 +383,8 @@ class Engine(Protocol):
     begin_read: str
     #: Whether a transaction continues after one of its statements failed.
     continues_after_error: bool
+    #: Whether transactions that write run side by side, and lock what they write to.
+    writes_side_by_side: bool
 
     def translate(self, error: Exception) -> SessionDBError:
         """Return our error for an `Error`, to be raised ``from`` it.
@@ -415,14 +419,21 @@ class Engine(Protocol):
         an `Error` that translates to `BusyError`.
         """
 
+    def time_of(self, connection: Connection) -> int:
+        """Return the time of the database, Unix ms, in an open transaction."""
+
     def lock_sessions(
-        self, connection: Connection, session_ids: Collection[str]
+        self,
+        connection: Connection,
+        session_ids: Collection[str],
+        names: Collection[Name] = (),
     ) -> bool:
         """Let no other transaction write to sessions any more.
 
         Called before their rows are read, if this transaction writes them; a session
-        that does not exist is passed over. True if a lock is new: what was read before
-        may be out of date. False for an engine whose `begin_write` has locked all.
+        that does not exist is passed over. *names* are locked as `lock_name` does.
+        True if a lock is new: what was read before may be out of date. False for an
+        engine whose `begin_write` has locked all.
         """
 
     def lock_new_session(

@@ -6,13 +6,12 @@ import json
 from operator import itemgetter
 from typing import Any
 
-from sessiondb.clock import now_ms
 from sessiondb.engine.sql import Statement
 from sessiondb.model import FileDiff, Page, Project, Prompt, Session, Todo, Unfinished
 from sessiondb.model.damage import Missing, diff_name
 from sessiondb.model.versions import Version, decoded
 from sessiondb.places import absolute
-from sessiondb.repository import Read, engine_in_use
+from sessiondb.repository import Read, engine_in_use, time_now
 from sessiondb.repository.decode import (
     blobs_of,
     listed,
@@ -145,7 +144,8 @@ _OPEN_CALLS = Statement("repository.lists.OPEN_CALLS")
 
 def unfinished(base: str | None) -> Read[list[Unfinished]]:
     """Return the sessions that were left open and that no living writer holds."""
-    rows = yield _ABANDONED, {"now": now_ms()}
+    now = yield from time_now()
+    rows = yield _ABANDONED, {"now": now}
     messages = []
     for item in listed(rows, base):
         messages.append((yield from open_in(item)))  # noqa: PERF401  it yields

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from sessiondb.arguments import one_of
-from sessiondb.clock import now_ms
 from sessiondb.engine.conditions import Condition, meets
 from sessiondb.engine.sql import ComposedStatement, Statement
 from sessiondb.errors import InvalidInputError
@@ -24,7 +23,7 @@ from sessiondb.model.values import (
     range_below,
     value_name,
 )
-from sessiondb.repository import Read, Rows, engine_in_use
+from sessiondb.repository import Read, Rows, engine_in_use, time_now
 from sessiondb.repository.sessions import check_limit, decode_cursor, encode_cursor
 from sessiondb.schema.rows import columns
 from sessiondb.schema.terms import UNEXPIRED
@@ -78,14 +77,16 @@ def _decoded(text: str) -> Any:
 def value_at(address: ValueAddress) -> Read[KeyValue | None]:
     """Return one value; None if there is none."""
     namespace, key = address
-    rows = yield _ONE, {"namespace": namespace, "key": key, "now": now_ms()}
+    now = yield from time_now()
+    rows = yield _ONE, {"namespace": namespace, "key": key, "now": now}
     return _key_value(rows[0]) if rows else None
 
 
 def values_at(addresses: Sequence[ValueAddress]) -> Read[list[KeyValue | None]]:
     """Return the values of *addresses* in their order; None where there is none."""
     distinct = json.dumps(list(dict.fromkeys(addresses)))
-    rows = yield _SEVERAL, {"addresses": distinct, "now": now_ms()}
+    now = yield from time_now()
+    rows = yield _SEVERAL, {"addresses": distinct, "now": now}
     by_address = {(row[0], row[1]): _key_value(row) for row in rows}
     return [by_address.get(address) for address in addresses]
 
@@ -97,7 +98,8 @@ def rows_after(address: ValueAddress, count: int) -> Read[Rows]:
     """
     namespace, key = address
     place = {"namespace": namespace, "key": key}
-    return (yield _ROWS, {**place, "rows": count, "now": now_ms()})
+    now = yield from time_now()
+    return (yield _ROWS, {**place, "rows": count, "now": now})
 
 
 # -- lists ---------------------------------------------------------------------
@@ -158,6 +160,7 @@ def list_values(
     end = first + limit
     wanted = end + 1
     every = _ALL.text_on(engine)
+    now = yield from time_now()
     while True:
         statement = ComposedStatement(
             f"{every} WHERE {following if place else _RANGE} AND {UNEXPIRED} "
@@ -165,7 +168,7 @@ def list_values(
         )
         rows = yield (
             statement,
-            {**params, **place, "low": low, "high": high, "now": now_ms(),
+            {**params, **place, "low": low, "high": high, "now": now,
              "rows": wanted, "skipped": skipped_rows},
         )  # fmt: skip
         skipped_rows = 0
@@ -229,8 +232,9 @@ def list_namespaces(
     has_pattern = bool(suffix) or WILDCARD in prefix
     shown: list[tuple[str, ...]] = []
     batch = max(limit + 1, _FEW)
+    now = yield from time_now()
     while True:
-        params = {"after": place, "high": high, "now": now_ms(), "rows": batch}
+        params = {"after": place, "high": high, "now": now, "rows": batch}
         rows = yield _NAMESPACES, params
         for (text,) in rows:
             names = _names_of(text)

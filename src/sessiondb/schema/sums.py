@@ -13,7 +13,7 @@ from sessiondb.schema.purposes import is_prompt
 from sessiondb.schema.terms import TOKENS
 
 #: A sum beyond it says nothing about money; infinity is not valid JSON either.
-_COST_LIMIT = "1e300"
+COST_LIMIT = "1e300"
 
 
 def count_sum(value: str, condition: str = "1") -> str:
@@ -28,7 +28,7 @@ def cost_sum(value: str, condition: str = "1") -> str:
 
 def limit_cost(total: str) -> str:
     """Return SQL for a *total* in USD, NULL if it is beyond reason."""
-    return f"CASE WHEN abs({total}) < {_COST_LIMIT} THEN {total} END"
+    return f"CASE WHEN abs({total}) < {COST_LIMIT} THEN {total} END"
 
 
 def totals_sql() -> list[str]:

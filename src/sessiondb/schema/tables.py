@@ -34,7 +34,8 @@ from sessiondb.schema.kinds import (
     text_column,
     usage_columns,
 )
-from sessiondb.schema.terms import BRANCHED, DISORDERED, NAMED_OTHERWISE
+from sessiondb.schema.sums import COST_LIMIT
+from sessiondb.schema.terms import BRANCHED, DISORDERED, NAMED_OTHERWISE, TOKENS
 
 blob = strict_table(
     "blob",
@@ -172,6 +173,7 @@ partial_index(
     "ix_session_deleted", session.c.time_deleted, where="time_deleted IS NOT NULL"
 )
 
+_ABSOLUTE_TOKENS = ", ".join(f"abs({name})" for name in TOKENS)
 message = strict_table(
     "message",
     text_column(
@@ -203,6 +205,11 @@ message = strict_table(
     one_of("role", "user assistant tool system event"),
     one_of("finish", "stop length tool-calls error cancelled other"),
     *json_checks("error"),
+    # Where a sum beyond all numbers is an error, and would be one of every reader.
+    CheckConstraint(
+        f"abs(cost) < {COST_LIMIT} AND greatest({_ABSOLUTE_TOKENS}) < {1 << 53}",
+        name="usage",
+    ).ddl_if(dialect="postgresql"),
     partial_index("ix_message_branch", "session_id", "parent_seq", where=BRANCHED),
 )
 #: Of all others, the copies have the id that the key names: see `terms.USAGE_NAME`.

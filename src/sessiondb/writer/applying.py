@@ -7,6 +7,9 @@ transaction itself is gone, or has to be run again.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from sessiondb.effects.locking import lock_ahead
 from sessiondb.effects.message import Append, count_copies
 from sessiondb.effects.transaction import CallerError, Transaction
 from sessiondb.engine.base import Engine
@@ -17,8 +20,11 @@ from sessiondb.writer.job import Job
 def apply_all(tx: Transaction, jobs: list[Job]) -> bool:
     """Apply units in turn; False after the first failure, which its job records."""
     tried = [job.unit.tried for job in jobs]
-    for job in jobs:
-        if not apply_unit(tx, job):
+    for position, job in enumerate(jobs):
+        # The first one locks for all. If it cannot, each locks its own when it is
+        # tried again: one session that is kept locked does not fail the others.
+        locking = jobs if position == 0 else ()
+        if not apply_unit(tx, job, locking):
             # Nothing of this attempt may be given out, and none of it is on disk.
             tx.after_commit.clear()
             tx.changes.clear()
@@ -45,13 +51,17 @@ def apply_guarded(tx: Transaction, jobs: list[Job]) -> bool:
     return any_good
 
 
-def apply_unit(tx: Transaction, job: Job) -> bool:
-    """Apply one unit; False if it fails, and its job records the error."""
+def apply_unit(tx: Transaction, job: Job, locking: Sequence[Job] = ()) -> bool:
+    """Apply one unit; False if it fails, and its job records the error.
+
+    Before it, what the units of *locking* need is locked.
+    """
     tried = job.unit.tried
     tx.begin_unit(tried, job.root)
     job.unit.tried, job.error = True, None
     position, verb = 0, "unit"
     try:
+        lock_ahead(tx, [each.unit for each in locking])
         # The position is named by errors.
         for position, effect in enumerate(job.unit.effects):  # noqa: B007
             verb = effect.verb

@@ -12,6 +12,7 @@ from enum import Enum
 
 from sessiondb.dataclass import dataclass, field
 from sessiondb.effects.queue import Queue
+from sessiondb.errors import UnavailableError
 from sessiondb.model import Change
 
 #: Receives the serial number and the changes of a commit, more than once after an
@@ -56,6 +57,12 @@ class Job:
         """True until the outcome is known."""
         return self.outcome is Outcome.PENDING
 
+    @property
+    def is_crossed_again(self) -> bool:
+        """Whether it was given up twice for other writers: nothing stops it alone."""
+        was_lost = self.reason is None or isinstance(self.reason, UnavailableError)
+        return self.tries > 1 and not was_lost
+
     def end(self) -> None:
         """Give out the outcome: failed if an error was recorded, else committed."""
         # Given out again after an interrupt, an outcome is what it was.
@@ -81,7 +88,7 @@ class Batch:
     changes: list[Change] = field(default_factory=list)
     #: ``full`` if a job wants its unit on disk when it returns.
     durability: str = "normal"
-    #: Whether one of them reads: see `Queue.is_alone`.
+    #: Whether no other writer may come between: see `Queue.is_alone`.
     is_alone: bool = False
     #: Seconds that the most patient of them waits for other processes.
     busy_timeout: float = 0.0
@@ -91,7 +98,7 @@ class Batch:
         self.jobs.append(job)
         if job.durability == "full":
             self.durability = "full"
-        self.is_alone |= job.unit.is_alone
+        self.is_alone |= job.unit.is_alone or job.is_crossed_again
         self.busy_timeout = max(self.busy_timeout, job.busy_timeout)
 
     def resolve(self, sinks: Iterable[Sink]) -> None:

@@ -73,6 +73,16 @@ def _connect_driver(
     address: ServerAddress, parameters: ConnectionParameters, **options: Any
 ) -> psycopg.Connection[TupleRow]:
     try:
+        return _attempt(address, parameters, options)
+    except BusyError:
+        # A server that had not started yet, and has by now, looks like a busy one.
+        return _attempt(address, parameters, options)
+
+
+def _attempt(
+    address: ServerAddress, parameters: ConnectionParameters, options: dict[str, Any]
+) -> psycopg.Connection[TupleRow]:
+    try:
         return psycopg.connect(**parameters.by_name(**options))
     except psycopg.OperationalError as error:
         raise _refusal(address, parameters, error) from error
@@ -94,7 +104,9 @@ def _refusal(
     text = f"{address} cannot be opened: {message_of(error)}"
     attempt = error.pgconn
     away = UnavailableError(
-        text, hint="check that the server runs, can be reached and admits this role"
+        text,
+        hint="check that the server runs, can be reached, has a connection left and "
+        "admits this role",
     )
     if attempt is None:
         return away

@@ -35,11 +35,10 @@ _BEGIN_WRITE = "BEGIN ISOLATION LEVEL READ COMMITTED"
 #: A process that is stopped while it writes, as on a laptop that sleeps, keeps others
 #: waiting, and the feed, for five minutes and no longer.
 _END_IF_STOPPED = "SET LOCAL idle_in_transaction_session_timeout = 300000"
-#: The time of the server in Unix ms, and the revision of the schema.
-_NOW = (
-    "SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000 AS bigint), version_num "
-    "FROM alembic_version"
-)
+#: The time of the server in Unix ms.
+_TIME = "SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000 AS bigint)"
+#: That, and the revision of the schema.
+_NOW = f"{_TIME}, version_num FROM alembic_version"
 #: The lock of one that writes beside others, or alone: "SDB2".
 _BESIDE_OTHERS = f"SELECT pg_advisory_xact_lock_shared({0x53444232})"
 _ALONE = f"SELECT pg_advisory_xact_lock({0x53444232})"
@@ -108,7 +107,9 @@ class PostgreSQLConnection:
         self.busy_timeout, self.durability = busy_timeout, durability
         #: The revision of the schema that the last transaction that writes has seen.
         self.revision: str | None = None
-        #: How many of these were begun.
+        #: The time of the server when the last transaction began.
+        self.now = 0
+        #: How many transactions that write were begun.
         self.writes = 0
         #: What the transaction locked: see `locks`.
         self.locked: set[str] = set()
@@ -195,7 +196,8 @@ class PostgreSQLConnection:
             raise errors.UndefinedTable("alembic_version has no row")
         self.revision = revision.decode()
         self.writes += 1
-        return int(now)
+        self.now = int(now)
+        return self.now
 
     def close(self) -> None:
         """Close it; in a forked child only here, for its parent goes on using it."""
@@ -208,7 +210,8 @@ class PostgreSQLConnection:
         if command == "COMMIT":
             self.commit()
         elif command == BEGIN_READ:
-            self._send(sql, lock_timeout(self.busy_timeout))
+            result = self._send(sql, lock_timeout(self.busy_timeout), _TIME)[-1]
+            self.now = int(result.get_value(0, 0) or 0)
         else:
             if command.startswith("ROLLBACK"):
                 # Those that it took since the savepoint are gone with it.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 
-from sessiondb.engine.base import Connection
+from sessiondb.engine.base import Connection, Name
 from sessiondb.engine.message_sums import MessageSums
 from sessiondb.engine.postgresql import failures
 from sessiondb.engine.postgresql.blobs import insert_blobs
@@ -35,6 +35,7 @@ class PostgreSQL:
     Error: type[Exception] = psycopg.Error
     begin_read = BEGIN_READ
     continues_after_error = False
+    writes_side_by_side = True
 
     dialect = DIALECT
     usage = MessageSums(DIALECT)
@@ -75,9 +76,19 @@ class PostgreSQL:
         )
         return now
 
-    def lock_sessions(self, connection: Any, session_ids: Collection[str]) -> bool:
-        """Lock sessions: see `locks`."""
-        return lock_keys(connection, session_ids)
+    def time_of(self, connection: Any) -> int:
+        """Return the time of the server at the beginning of the transaction."""
+        now: int = connection.now
+        return now
+
+    def lock_sessions(
+        self,
+        connection: Any,
+        session_ids: Collection[str],
+        names: Collection[Name] = (),
+    ) -> bool:
+        """Lock sessions, and *names* with them: see `locks`."""
+        return lock_keys(connection, [*session_ids, *map(json.dumps, names)])
 
     def lock_new_session(
         self, connection: Any, session_id: str, parent_id: str | None

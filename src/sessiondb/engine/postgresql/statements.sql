@@ -1149,6 +1149,14 @@ WHERE file_diff.before_blob = blob.hash)) AND NOT (EXISTS (SELECT *
 FROM file_diff
 WHERE file_diff.after_blob = blob.hash))
 
+-- effects.transaction.LOCK_BLOBS
+SELECT blob.hash
+FROM blob
+WHERE blob.hash IN (SELECT anon_1.value
+FROM (SELECT CAST(value AS TEXT) AS value
+FROM jsonb_array_elements_text(CAST(:hashes AS JSONB)) AS listed(value)) AS anon_1)
+ORDER BY blob.hash FOR UPDATE
+
 -- effects.transaction.LOAD
 SELECT session.id, session.project_id, session.parent_id, session.relation, session.root_id,
     session.source, session.title, session.title_source, session.leaf_seq, session.last_seq,
@@ -1226,7 +1234,7 @@ WHERE key_value.namespace = :namespace AND key_value.key = :key AND key_value.ti
 
 -- effects.values.EXPIRED
 SELECT key_value.namespace, key_value.key, coalesce(length(key_value.value),
-    length(key_value.content)) AS coalesce_1, key_value.revision
+    length(key_value.content)) AS coalesce_1
 FROM key_value
 WHERE key_value.time_expires <= :now
 ORDER BY key_value.time_expires
@@ -1237,7 +1245,9 @@ DELETE
 FROM key_value
 WHERE (key_value.namespace, key_value.key) IN (SELECT anon_1.first, anon_1.second
 FROM (SELECT value ->> 0 AS first, value ->> 1 AS second
-FROM jsonb_array_elements(CAST(:addresses AS JSONB)) AS listed(value)) AS anon_1)
+FROM jsonb_array_elements(CAST(:addresses AS JSONB)) AS listed(value)) AS anon_1) AND
+    key_value.time_expires <= :now
+RETURNING key_value.revision
 
 -- effects.values.DROP_EXPIRED_BELOW
 DELETE

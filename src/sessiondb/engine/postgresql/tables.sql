@@ -289,6 +289,7 @@ CREATE TABLE message (
 	CONSTRAINT ck_message_role CHECK (role = 'user' OR role = 'assistant' OR role = 'tool' OR role = 'system' OR role = 'event'), 
 	CONSTRAINT ck_message_finish CHECK (finish = 'stop' OR finish = 'length' OR finish = 'tool-calls' OR finish = 'error' OR finish = 'cancelled' OR finish = 'other'), 
 	CONSTRAINT ck_message_error CHECK (error IS NULL OR CAST(error AS JSON) IS NOT NULL), 
+	CONSTRAINT ck_message_usage CHECK (abs(cost) < 1e300 AND greatest(abs(tokens_input), abs(tokens_output), abs(tokens_reasoning), abs(tokens_cache_read), abs(tokens_cache_write)) < 9007199254740992), 
 	CONSTRAINT fk_message_session_id FOREIGN KEY(session_id) REFERENCES session (id) ON DELETE CASCADE, 
 	CONSTRAINT fk_message_data_blob FOREIGN KEY(data_blob) REFERENCES blob (hash)
 )

@@ -7,7 +7,8 @@ from collections.abc import Callable, Collection
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from sessiondb.engine.base import Connection
+from sessiondb.clock import now_ms
+from sessiondb.engine.base import Connection, Name
 from sessiondb.engine.sqlite import claims
 from sessiondb.engine.sqlite.blobs import insert_blobs
 from sessiondb.engine.sqlite.connection import (
@@ -39,6 +40,7 @@ class SQLite:
     Error: type[Exception] = sqlite3.Error
     begin_read = "BEGIN"
     continues_after_error = True
+    writes_side_by_side = False
 
     dialect = DIALECT
     search = SQLiteSearchIndex()
@@ -71,12 +73,17 @@ class SQLite:
         """Return False: a transaction that writes has the lock from its beginning."""
         return False
 
+    def time_of(self, connection: Connection) -> int:  # noqa: ARG002
+        """Return the time of this machine, on which all writers of a file are."""
+        return now_ms()
+
     # The write lock, which `begin_write` takes, is that of all sessions and names.
 
     def lock_sessions(
         self,
         connection: Connection,  # noqa: ARG002
         session_ids: Collection[str],  # noqa: ARG002
+        names: Collection[Name] = (),  # noqa: ARG002
     ) -> bool:
         """Return False: they are locked."""
         return False

@@ -14,7 +14,8 @@ from typing import Any
 from sessiondb.database.core import Core
 from sessiondb.dataclass import dataclass, replace
 from sessiondb.effects.transaction import Transaction
-from sessiondb.effects.values import encode_value
+from sessiondb.effects.values import encode_value, name_of_value
+from sessiondb.engine.base import Name
 from sessiondb.engine.sql import Statement
 from sessiondb.errors import InvalidInputError
 from sessiondb.importing.units import MAX_BYTES, MAX_RECORDS
@@ -35,10 +36,16 @@ class MergeValues:
     verb = "import"
     values: tuple[SourceValue, ...]
 
+    @property
+    def names(self) -> tuple[Name, ...]:
+        """Those of the values."""
+        addresses = [(item.namespace, item.key) for item in self.values]
+        return tuple(map(name_of_value, addresses))
+
     def apply(self, tx: Transaction) -> None:
         """Apply it."""
+        tx.lock(names=self.names)
         for item in self.values:
-            tx.lock_name("value", item.namespace, item.key)
             stated = {name: getattr(item, name) for name in STATED}
             tx.run(_MERGE, namespace=item.namespace, key=item.key, now=tx.now, **stated)
 

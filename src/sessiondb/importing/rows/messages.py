@@ -297,6 +297,14 @@ class CountOnce:
             copies |= batch.copies
             new |= batch.new
 
+        written = (*copies, *new.values())
+        tx.lock(
+            names={
+                ownership.answer_name(usage.usage_name)
+                for usage in written
+                if usage.usage_key is not None
+            }
+        )
         if new:
             # Nearly all messages have no copy: one statement finds those that do.
             names = [usage.usage_name for usage in new.values()]

@@ -38,6 +38,12 @@ def _free_statement() -> ClauseElement:
 
 
 FREE = _free_statement()
+LOCK_BLOBS = (
+    select(blob.c.hash)
+    .where(blob.c.hash.in_(texts("hashes")))
+    .order_by(blob.c.hash)
+    .with_for_update()
+)
 LOAD = (
     select(
         *(session.c[name] for name in STATE),

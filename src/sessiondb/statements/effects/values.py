@@ -87,15 +87,19 @@ EXPIRED = (
         _k.namespace,
         _k.key,
         func.coalesce(func.length(_k.value), func.length(_k.content)),
-        _k.revision,
     )
     .where(_k.time_expires <= p("now"))
     .order_by(_k.time_expires)
     .limit(p("rows"))
 )
 _address = pairs("addresses").c
-DROP_EXPIRED = delete(key_value).where(
-    tuple_(_k.namespace, _k.key).in_(select(_address.first, _address.second))
+DROP_EXPIRED = (
+    delete(key_value)
+    .where(
+        tuple_(_k.namespace, _k.key).in_(select(_address.first, _address.second)),
+        _k.time_expires <= p("now"),
+    )
+    .returning(_k.revision)
 )
 DROP_EXPIRED_BELOW = (
     delete(key_value).where(*_below, _k.time_expires <= p("now")).returning(_k.revision)
