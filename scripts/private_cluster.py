@@ -1,4 +1,4 @@
-"""A PostgreSQL of this process alone: a new cluster that listens on a socket in a folder."""
+"""A PostgreSQL of this process alone: a new cluster that listens on a socket."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LONGEST_PATH = 100
 
 
 def binaries() -> Path | None:
-    """Return the folder of ``initdb``: Debian keeps it off the PATH. None without it."""
+    """Return the folder of ``initdb``, which Debian keeps off the PATH, or None."""
     on_path = shutil.which("initdb")
     if on_path:
         return Path(on_path).resolve().parent
@@ -35,7 +35,7 @@ def _owner() -> str | None:
 
 
 class Cluster:
-    """A cluster in an empty *folder*; its superuser is ``sessiondb``, without a password.
+    """A cluster in an empty folder; its superuser is ``sessiondb``, without a password.
 
     *settings* are those of the server that differ from its defaults.
     """
@@ -83,5 +83,9 @@ class Cluster:
     def _run(self, program: str, *arguments: str) -> None:
         subprocess.run(
             [str(self.programs / program), *arguments],
-            check=True, capture_output=True, user=self.user, cwd=self.folder, timeout=60,
-        )  # fmt: skip
+            check=True,
+            capture_output=True,
+            user=self.user,
+            cwd=self.folder,
+            timeout=60,
+        )
