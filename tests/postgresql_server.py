@@ -12,15 +12,14 @@ from private_cluster import Cluster, binaries
 
 __all__ = ["Server", "binaries", "running"]
 
-#: What it writes need not survive anything.
-_SETTINGS = {"fsync": "off", "max_connections": 300}
-
 
 class Server(Cluster):
     """A cluster that runs, used through its own client ``psql``."""
 
-    def __init__(self, folder: Path, programs: Path) -> None:
-        super().__init__(folder, programs, _SETTINGS)
+    def __init__(self, folder: Path, programs: Path, connections: int = 300) -> None:
+        # What it writes need not survive anything.
+        settings = {"fsync": "off", "max_connections": connections}
+        super().__init__(folder, programs, settings)
 
     def start(self) -> None:
         """Make the cluster and start it."""
@@ -46,11 +45,11 @@ class Server(Cluster):
 
 
 @contextmanager
-def running(programs: Path) -> Iterator[Server]:
-    """Run a server for the time of a block."""
+def running(programs: Path, connections: int = 300) -> Iterator[Server]:
+    """Run a server for the time of a block; it admits so many *connections*."""
     # Not below a test's own folder: the path of a socket has about 100 characters.
     with tempfile.TemporaryDirectory(prefix="pg-") as folder:
-        server = Server(Path(folder), programs)
+        server = Server(Path(folder), programs, connections)
         server.start()
         try:
             yield server
