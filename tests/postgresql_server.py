@@ -2,82 +2,36 @@
 
 from __future__ import annotations
 
-import os
-import pwd
-import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from private_cluster import Cluster, binaries
 
-def binaries() -> Path | None:
-    """Return the folder of ``initdb``: Debian keeps it off the PATH."""
-    on_path = shutil.which("initdb")
-    if on_path:
-        return Path(on_path).resolve().parent
-    return max(Path("/usr/lib/postgresql").glob("*/bin"), default=None)
+__all__ = ["Server", "binaries", "running"]
 
 
-def _owner() -> str | None:
-    """Return the user that runs the server if this process may not: root."""
-    if os.geteuid() != 0:
-        return None
-    for name in ("postgres", "nobody"):
-        try:
-            return pwd.getpwnam(name).pw_name
-        except KeyError:
-            continue
-    return None
-
-
-class Server:
+class Server(Cluster):
     """A cluster that runs, used through its own client ``psql``."""
 
     def __init__(self, folder: Path, programs: Path, connections: int = 300) -> None:
-        self.folder, self.programs, self.user = folder, programs, _owner()
-        self.connections = connections
-
-    def _run(self, program: str, *arguments: str) -> None:
-        subprocess.run(
-            [str(self.programs / program), *arguments],
-            check=True, capture_output=True, user=self.user, cwd=self.folder, timeout=60,
-        )  # fmt: skip
+        # What it writes need not survive anything.
+        settings = {"fsync": "off", "max_connections": connections}
+        super().__init__(folder, programs, settings)
 
     def start(self) -> None:
-        """Make the cluster and start it; what it writes need not survive anything."""
-        if self.user is not None:
-            shutil.chown(self.folder, self.user)
-        data = str(self.folder / "data")
-        self._run("initdb", "-D", data, "-A", "trust", "-U", "sessiondb",
-                  "-E", "UTF8", "--locale=C", "--no-sync")  # fmt: skip
+        """Make the cluster and start it."""
+        self.initialize()
         # Everybody is trusted but the role of this name, which states its password.
-        rules = self.folder / "data" / "pg_hba.conf"
+        rules = self.data / "pg_hba.conf"
         rules.write_text(f"local all sworn scram-sha-256\n{rules.read_text()}")
-        self.start_again()
+        super().start()
 
     def start_again(self) -> None:
         """Start the server after `stop`."""
-        options = (
-            f"-k {self.folder} -c listen_addresses='' -c fsync=off "
-            f"-c max_connections={self.connections}"
-        )
-        self._run("pg_ctl", "-D", str(self.folder / "data"), "-o", options, "-l",
-                  str(self.folder / "log"), "-w", "start")  # fmt: skip
-
-    def stop(self, mode: str = "immediate") -> None:
-        """Stop the server: ``immediate`` as a power cut does, ``fast`` in order."""
-        self._run("pg_ctl", "-D", str(self.folder / "data"), "-m", mode, "stop")
-
-    @property
-    def socket_file(self) -> Path:
-        """The socket on which it listens."""
-        return self.folder / ".s.PGSQL.5432"
-
-    def url(self, database: str = "postgres", more: str = "") -> str:
-        """Return the URL of a database, with further options: ``&name=value``."""
-        return f"postgresql:///{database}?host={self.folder}&user=sessiondb{more}"
+        super().start()
 
     def run(self, script: str) -> str:
         """Run SQL to its end, whatever fails; return the lines of psql's errors."""

@@ -86,10 +86,10 @@ async def _async(
                 times,
                 WARM_UP,
             )
-    return pair, await _hop(times)
+    return pair, await hop_to_thread(times)
 
 
-async def _hop(times: int) -> float:
+async def hop_to_thread(times: int) -> float:
     """Return the median milliseconds of handing nothing to another thread and back."""
     loop = asyncio.get_running_loop()
     with ThreadPoolExecutor(1) as pool:

@@ -11,7 +11,7 @@ import random
 import sqlite3
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,9 @@ RARE, COMMON = "quokka", "wombat"
 #: A part of an identifier, and a piece of a run, each in as many parts as `RARE`.
 PART, PIECE = "bilby", "字符集"
 
-Fill = Callable[[sqlite3.Connection], None]
+#: Writes rows, mappings that all have the keys of the first, into a table by name.
+Insert = Callable[[str, Iterable[Mapping[str, Any]]], None]
+Fill = Callable[[Insert], None]
 
 
 @cache
@@ -89,13 +91,18 @@ def appendable(folder: Path) -> tuple[Path, list[str]]:
     """Return a database with some history, and 64 sessions in it to append to."""
     path = folder / "appendable.db"
     with Store.open(path, source="bench", durability="normal", cwd=folder) as store:
-        handles = [store.create_session(title=f"session {n}") for n in range(64)]
-        for handle in handles:
-            with store.effects() as fx:
-                for number in range(8):
-                    fx.append(handle, user(corpus()[number * 300 : number * 300 + 240]))
-                    fx.append(handle, draft(number), **FIELDS)
-    return path, [handle.id for handle in handles]
+        return path, sessions_with_history(store, 64)
+
+
+def sessions_with_history(store: Store, count: int) -> list[str]:
+    """Make so many sessions with a few messages; return their ids."""
+    handles = [store.create_session(title=f"session {n}") for n in range(count)]
+    for handle in handles:
+        with store.effects() as fx:
+            for number in range(8):
+                fx.append(handle, user(corpus()[number * 300 : number * 300 + 240]))
+                fx.append(handle, draft(number), **FIELDS)
+    return [handle.id for handle in handles]
 
 
 def built(path: Path, *fills: Fill) -> Path:
@@ -103,7 +110,7 @@ def built(path: Path, *fills: Fill) -> Path:
     Store.open(path).close()
     for fill in fills:
         with _bulk(path) as connection:
-            fill(connection)
+            fill(partial(insert_rows, connection))
     return path
 
 
@@ -132,7 +139,7 @@ def _bulk(path: Path) -> Generator[sqlite3.Connection]:
         connection.execute("PRAGMA journal_mode=WAL").fetchall()
 
 
-def insert(
+def insert_rows(
     connection: sqlite3.Connection, table: str, rows: Iterable[Mapping[str, Any]]
 ) -> None:
     """Insert mappings that all have the keys of the first."""
@@ -146,12 +153,12 @@ def insert(
     connection.executemany(sql, rows)
 
 
-def project(connection: sqlite3.Connection, worktree: str) -> str:
+def project(insert: Insert, worktree: str) -> str:
     """Make a project; return its id."""
     made = {"time_created": START, "time_updated": START}
-    insert(connection, "project", [{"id": worktree, "worktree": worktree, **made}])
+    insert("project", [{"id": worktree, "worktree": worktree, **made}])
     where = {"directory": worktree, "project_id": worktree, "kind": "worktree"}
-    insert(connection, "project_directory", [{**where, "time_created": START}])
+    insert("project_directory", [{**where, "time_created": START}])
     return worktree
 
 
@@ -195,21 +202,17 @@ def conversation(
     *output* draws the lengths of tool outputs.
     """
 
-    def fill(connection: sqlite3.Connection) -> None:
+    def fill(insert: Insert) -> None:
         rng = random.Random(seed)  # noqa: S311  a fixture, nothing secret
-        project_id = project(connection, f"/conversation/{session_id}")
-        insert(
-            connection,
-            "session",
-            [session_row(session_id, project_id, seed, 2 * turns)],
-        )
-        insert(connection, "message", messages(session_id, 2 * turns))
+        project_id = project(insert, f"/conversation/{session_id}")
+        insert("session", [session_row(session_id, project_id, seed, 2 * turns)])
+        insert("message", messages(session_id, 2 * turns))
         parts: list[dict[str, Any]] = []
         blobs: dict[str, dict[str, Any]] = {}
         for seq in range(1, 2 * turns + 1):
             parts += _parts(rng, session_id, seq, blobs, words(rng, output(rng)))
-        insert(connection, "blob", blobs.values())
-        insert(connection, "part", parts)
+        insert("blob", blobs.values())
+        insert("part", parts)
 
     return fill
 
@@ -343,9 +346,9 @@ def session_list(count: int, worktree: str) -> Fill:
                 }
             yield row
 
-    def fill(connection: sqlite3.Connection) -> None:
-        projects = [project(connection, worktree), project(connection, "/elsewhere")]
-        insert(connection, "session", rows(projects))
+    def fill(insert: Insert) -> None:
+        projects = [project(insert, worktree), project(insert, "/elsewhere")]
+        insert("session", rows(projects))
 
     return fill
 
@@ -353,18 +356,17 @@ def session_list(count: int, worktree: str) -> Fill:
 def answered_sessions(count: int, length: int) -> Fill:
     """Fill in *count* sessions of *length* messages each, in a year and 50 projects."""
 
-    def fill(connection: sqlite3.Connection) -> None:
+    def fill(insert: Insert) -> None:
         rng = random.Random(count)  # noqa: S311  a fixture, nothing secret
-        projects = [project(connection, f"/projects/{number}") for number in range(50)]
+        projects = [project(insert, f"/projects/{number}") for number in range(50)]
         names = [ids.new_session_id() for _ in range(count)]
         rows = (
             session_row(name, projects[number % 50], number, length)
             for number, name in enumerate(names)
         )
-        insert(connection, "session", rows)
+        insert("session", rows)
         begun = [rng.randrange(365 * 24) * 3_600_000 for _ in names]
         insert(
-            connection,
             "message",
             (
                 row
@@ -381,25 +383,26 @@ def answered_sessions(count: int, length: int) -> Fill:
     return fill
 
 
-def haystack(count: int) -> Fill:
-    """Fill in *count* parts of 20 words, in sessions of 100 messages of three parts."""
+def haystack(count: int, more: Callable[[int], str] | None = None) -> Fill:
+    """Fill in *count* parts of 20 words, in sessions of 100 messages of three parts.
+
+    *more* returns what else the text of a part has, by its number from 0.
+    """
     per_session, per_message = 300, 3
 
-    def fill(connection: sqlite3.Connection) -> None:
+    def fill(insert: Insert) -> None:
         rng = random.Random(count)  # noqa: S311  a fixture, nothing secret
         pool = [words(rng, 120) for _ in range(4096)]
-        project_id = project(connection, "/haystack")
+        project_id = project(insert, "/haystack")
         sessions = [ids.new_session_id() for _ in range(-(-count // per_session))]
         used = per_session // per_message
         rows = (session_row(sid, project_id, n, used) for n, sid in enumerate(sessions))
-        insert(connection, "session", rows)
+        insert("session", rows)
         insert(
-            connection,
             "message",
             (row for sid in sessions for row in messages(sid, used)),
         )
         insert(
-            connection,
             "part",
             (part(rng, pool, sessions, number) for number in range(count)),
         )
@@ -413,6 +416,7 @@ def haystack(count: int) -> Fill:
         said += f" {PART.title().join(('old', 'Name'))}" if number % 100 == 8 else ""
         said += f" 我们的{PIECE}测试" if number % 100 == 9 else ""
         said += f" {COMMON}" if number % 2 else ""
+        said += more(number) if more else ""
         seq, idx = divmod(place, per_message)
         beside = words_beside([said])
         return part_row(sid, seq + 1, idx, type="text", text=said, words=beside)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -68,20 +68,30 @@ def _remove_forks(connection: sqlite3.Connection, sid: str) -> None:
 
 
 def _bare_fork(connection: sqlite3.Connection, sid: str, new: str) -> None:
-    """Copy the rows unchanged, except where the constraints of the schema require it."""
+    connection.execute("BEGIN IMMEDIATE")
+    for statement in copying_statements({"rid"}):
+        connection.execute(statement, {"sid": sid, "new": new})
+    connection.execute("COMMIT")
+
+
+def copying_statements(own_columns: Collection[str]) -> Iterator[str]:
+    """Yield the statements that copy the rows of session ``:sid`` to those of ``:new``.
+
+    The rows are unchanged, except where the constraints of the schema require it.
+    *own_columns* are those to which the database gives values.
+    """
     own = {"id": ":new", "slug": ":new", "parent_id": ":sid", "relation": "'fork'"}
     copied = {"session_id": ":new", "inherited": "1"}
-    connection.execute("BEGIN IMMEDIATE")
     for table, where, changed in (
         (session, "id", own),
         (message, "session_id", copied),
         (part, "session_id", {**copied, "indexed": "0"}),
     ):
-        names = [column.name for column in table.columns if column.name != "rid"]
+        names = [
+            column.name for column in table.columns if column.name not in own_columns
+        ]
         values = [changed.get(name, name) for name in names]
-        connection.execute(
+        yield (
             f"INSERT INTO {table.name} ({', '.join(names)}) "
-            f"SELECT {', '.join(values)} FROM {table.name} WHERE {where} = :sid",
-            {"sid": sid, "new": new},
+            f"SELECT {', '.join(values)} FROM {table.name} WHERE {where} = :sid"
         )
-    connection.execute("COMMIT")

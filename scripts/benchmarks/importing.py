@@ -26,8 +26,7 @@ _NAME = "import of an OpenCode store"
 
 def rows(bench: Bench) -> Iterator[Row]:
     """Yield the time of an import into a new file."""
-    source = bench.folder / "opencode.db"
-    opencode(bench.folder, [Talk(n, TURNS) for n in range(1, SESSIONS + 1)])
+    source = write_source(bench)
     expected = SESSIONS * TURNS * 2
 
     def ours() -> float:
@@ -35,7 +34,7 @@ def rows(bench: Bench) -> Iterator[Row]:
         for old in bench.folder.glob("imported.db*"):
             old.unlink()
         with Store.open(path) as store:
-            took = timed(lambda: _ingest(store, source))()
+            took = timed(lambda: ingest(store, source))()
         with closing(sqlite3.connect(path)) as connection:
             found = connection.execute("SELECT count(*) FROM message").fetchone()[0]
         if found != expected:
@@ -46,7 +45,7 @@ def rows(bench: Bench) -> Iterator[Row]:
 
     def floor() -> float:
         played.append(statements())
-        return timed(lambda: _loads(source))()
+        return timed(lambda: parse_records(source))()
 
     parsing, imported = alternate(ours, floor, bench.times(7), 1)
     yield Row(_NAME, parsing, imported, goal=6)
@@ -55,10 +54,16 @@ def rows(bench: Bench) -> Iterator[Row]:
     )
 
 
+def write_source(bench: Bench) -> Path:
+    """Write the store that is imported; return its path."""
+    opencode(bench.folder, [Talk(n, TURNS) for n in range(1, SESSIONS + 1)])
+    return bench.folder / "opencode.db"
+
+
 def _raw(bench: Bench, source: Path) -> Callable[[], None]:
     empty = built(bench.folder / "import-empty.db")
     with recorded() as log, Store.open(bench.copy(empty, "import-recording")) as store:
-        _ingest(store, source)
+        ingest(store, source)
     steps = transactions(log)
 
     def play_all() -> None:
@@ -70,13 +75,15 @@ def _raw(bench: Bench, source: Path) -> Callable[[], None]:
     return play_all
 
 
-def _ingest(store: Store, source: Path) -> None:
+def ingest(store: Store, source: Path) -> None:
+    """Import the store at *source*."""
     for found in find(source):
         for _ in store.ingest(found.read()):
             pass
 
 
-def _loads(source: Path) -> None:
+def parse_records(source: Path) -> None:
+    """Parse each record of the store at *source*, nothing else."""
     with closing(sqlite3.connect(source)) as connection:
         for table in ("message", "part"):
             for (data,) in connection.execute(f"SELECT data FROM {table}").fetchall():

@@ -8,8 +8,10 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from typing import Any
 
 from benchmarks import (
     append,
@@ -20,10 +22,11 @@ from benchmarks import (
     importing,
     processes,
     reading,
+    server,
 )
 from benchmarks.adapters import main as adapters
 from benchmarks.compare import main as compare
-from benchmarks.measure import HEAD, Bench, Row, Skipped, line
+from benchmarks.measure import HEAD, Bench, Row, Skipped, line, markdown
 from sessiondb.engine import outputs
 
 GROUPS: dict[str, Callable[[Bench], Iterator[Row | Skipped] | Iterator[Row]]] = {
@@ -44,10 +47,15 @@ GROUPS: dict[str, Callable[[Bench], Iterator[Row | Skipped] | Iterator[Row]]] = 
 }
 
 
+#: Makes the bench of a group: what its rows are measured with.
+Opened = Callable[[Path], AbstractContextManager[Any]]
+
+
 def _parse(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="scripts/bench",
-        description="Measure sessiondb against raw sqlite3. The table goes to stderr, "
+        description="Measure sessiondb against raw sqlite3, or on a server against raw "
+        "psycopg. The table goes to stderr, "
         'stdout is [{"name","floor","ours","ratio","goal","ok","unit"}]. Files are made in a '
         "temporary directory (TMPDIR; one on a real disk, or durability costs nothing). "
         "`scripts/bench peers` compares with the stores that people use, and "
@@ -60,22 +68,50 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
         "--json", type=Path, metavar="FILE", help="write the JSON there as well"
     )
     parser.add_argument(
-        "--only", action="append", metavar="NAME", choices=GROUPS,
-        help=f"only these rows, may be repeated: {', '.join(GROUPS)}",
+        "--markdown", type=Path, metavar="FILE", help="write the table there for a page"
+    )
+    parser.add_argument(
+        "--only", action="append", metavar="NAME",
+        help=f"only these rows, may be repeated: {', '.join(GROUPS)}; "
+        f"of a server: {', '.join(server.GROUPS)}",
     )  # fmt: skip
-    return parser.parse_args(arguments)
+    parser.add_argument(
+        "--engine", choices=("sqlite", "postgresql"), default="sqlite",
+        help="postgresql runs a server of its own, of which initdb has to be installed",
+    )  # fmt: skip
+    parser.add_argument("--url", help="an empty database of a server that runs already")
+    parser.add_argument(
+        "--latency", type=float, default=0.0, metavar="MS",
+        help="let each message to the own server, and each answer, take so long",
+    )  # fmt: skip
+    options = parser.parse_args(arguments)
+    if options.engine == "sqlite" and (options.url or options.latency):
+        parser.error("--url and --latency are for --engine postgresql")
+    if options.url and options.latency:
+        parser.error("--latency is for the bench's own server")
+    groups = GROUPS if options.engine == "sqlite" else server.GROUPS
+    for name in options.only or ():
+        if name not in groups:
+            parser.error(f"{options.engine} has no rows {name}: {', '.join(groups)}")
+    return options
 
 
 def _say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def measure(names: Iterable[str], quick: bool) -> Iterator[Row | Skipped]:
-    """Yield the rows of the named groups; each group has a directory of its own."""
-    for name in names:
+def measure(
+    groups: Mapping[str, Callable[[Any], Iterator[Row | Skipped] | Iterator[Row]]],
+    opened: Opened,
+) -> Iterator[Row | Skipped]:
+    """Yield the rows of the groups; each has a directory, and a server, of its own."""
+    for name, rows in groups.items():
         started = time.monotonic()
-        with tempfile.TemporaryDirectory(prefix="sessiondb-bench-") as folder:
-            yield from GROUPS[name](Bench(Path(folder).resolve(), quick))
+        with (
+            tempfile.TemporaryDirectory(prefix="sessiondb-bench-") as folder,
+            opened(Path(folder).resolve()) as bench,
+        ):
+            yield from rows(bench)
         _say(f"# {name}: {time.monotonic() - started:.1f} s")
 
 
@@ -89,14 +125,26 @@ def main(arguments: list[str] | None = None) -> int:
     options = _parse(arguments)
     # The user's own database and configuration must not be found.
     os.environ.pop("SESSIONDB_PATH", None)
+    if options.engine == "sqlite":
+        groups = {name: GROUPS[name] for name in options.only or GROUPS}
+        found = measure(
+            groups, lambda folder: nullcontext(Bench(folder, options.quick))
+        )
+    else:
+        names = options.only or server.GROUPS
+        groups = {name: server.rows_of(name) for name in names}
+        opened = server.opened(options.url, options.latency, quick=options.quick)
+        found = measure(groups, opened)
     _say(HEAD)
     rows = []
-    for row in measure(options.only or GROUPS, options.quick):
+    for row in found:
         _say(line(row))
         if isinstance(row, Row):
-            rows.append(row.json())
-    text = json.dumps(rows, indent=1, ensure_ascii=False)
+            rows.append(row)
+    text = json.dumps([row.json() for row in rows], indent=1, ensure_ascii=False)
     if options.json:
         outputs.write_text(options.json, text + "\n", replace=True)
+    if options.markdown:
+        outputs.write_text(options.markdown, markdown(rows), replace=True)
     print(text)
     return 0

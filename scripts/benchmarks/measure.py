@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import shutil
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -19,13 +19,14 @@ HEAD = f"{'':<58} {'floor':>12} {'ours':>12} {'':<5} {'ratio':>6} {'goal':<18}"
 class Row:
     """One line of the result; *floor* and *ours* in *unit*, *goal* a ratio of the two.
 
+    Without a *goal* it is for information.
     *allowance* is what ours may cost above its goal, in *unit*; any of *errors* fails the row.
     """
 
     name: str
     floor: float
     ours: float
-    goal: float
+    goal: float | None
     unit: str = "ms"
     at_least: bool = False
     allowance: float = 0.0
@@ -41,6 +42,8 @@ class Row:
         """True when the goal is met without an error."""
         if self.errors:
             return False
+        if self.goal is None:
+            return True
         if self.at_least:
             return self.ratio >= self.goal
         return self.ours <= self.goal * self.floor + self.allowance
@@ -70,20 +73,43 @@ def line(row: Row | Skipped) -> str:
     """Return one line of the table."""
     if isinstance(row, Skipped):
         return f"{row.name:<58} skipped: {row.why}"
-    goal = f"{'≥' if row.at_least else '≤'} {row.goal:g}"
-    if row.allowance:
-        goal += f" + {row.allowance:.3f} {row.unit}"
-    verdict = f"{row.errors} ERRORS" if row.errors else "ok" if row.ok else "MISSED"
-    figures = " ".join(
-        f"{f'{value:,.{_digits(row)}f}':>12}" for value in (row.floor, row.ours)
-    )
+    figures = " ".join(f"{_figure(row, value):>12}" for value in (row.floor, row.ours))
+    verdict = "" if row.goal is None else "ok" if row.ok else "MISSED"
+    if row.errors:
+        verdict = f"{row.errors} ERRORS"
     return (
-        f"{row.name:<58} {figures} {row.unit:<5} {row.ratio:6.2f} {goal:<18} {verdict}"
+        f"{row.name:<58} {figures} {row.unit:<5} {row.ratio:6.2f} "
+        f"{_goal(row):<18} {verdict}"
     )
+
+
+def markdown(rows: Iterable[Row]) -> str:
+    """Return the table for a page."""
+    lines = ["| | floor | sessiondb | ratio | goal |", "|---|---|---|---|---|"]
+    for row in rows:
+        floor, ours = (_figure(row, value) for value in (row.floor, row.ours))
+        ratio = f"{row.ratio:.2f}" if row.ok else f"**{row.ratio:.2f}**"
+        errors = f", {row.errors} errors" if row.errors else ""
+        lines.append(
+            f"| {row.name} | {floor} {row.unit} | {ours} {row.unit}{errors} | {ratio} "
+            f"| {_goal(row)} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def _goal(row: Row) -> str:
+    if row.goal is None:
+        return ""
+    limit = f"{'≥' if row.at_least else '≤'} {row.goal:g}"
+    return f"{limit} + {row.allowance:.3f} {row.unit}" if row.allowance else limit
+
+
+def _figure(row: Row, value: float) -> str:
+    return f"{value:,.{_digits(row)}f}"
 
 
 def _digits(row: Row) -> int:
-    return {"ms": 3, "MB": 1}.get(row.unit, 0)
+    return {"ms": 3, "MB": 1, "MB/s": 2, "trips": 1, "%": 1}.get(row.unit, 0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import multiprocessing
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from time import monotonic
-from typing import Any
+from typing import Any, Protocol
 
 from benchmarks.append import LEVELS, record
 from benchmarks.fixtures import FIELDS, appendable, draft
@@ -23,7 +23,7 @@ _spawn = multiprocessing.get_context("spawn")
 
 
 @dataclass(frozen=True)
-class _Result:
+class Result:
     """The work of one process, between two readings of the machine's monotonic clock."""
 
     start: float
@@ -32,11 +32,18 @@ class _Result:
     errors: int
 
 
+class Turn(Protocol):
+    """The work of one process in one round."""
+
+    def run(self, ready: Any) -> Result:
+        """Prepare, wait for *ready*, a barrier of all processes, and do it."""
+
+
 def rows(bench: Bench) -> Iterator[Row]:
     """Yield appends per second of all processes together; a single error fails the row."""
     base, sessions = appendable(bench.folder)
     times, each = (2, 40) if bench.quick else (5, 400)
-    rounds: list[list[_Turn]] = []
+    rounds: list[list[Turn]] = []
     for level in LEVELS:
         recordings = [
             _recording(bench, base, level, sid, each) for sid in sessions[:PROCESSES]
@@ -48,7 +55,7 @@ def rows(bench: Bench) -> Iterator[Row]:
                 [_Ours(ours, level, sid, each) for sid in sessions[:PROCESSES]]
             )
             rounds.append([_Floor(floor, level, steps) for steps in recordings])
-    results = _together(rounds)
+    results = run_rounds(rounds)
     for level, found in zip(LEVELS, batched(results, 2 * times), strict=True):
         ours_rate, floor_rate = (median(r[0] for r in found[k::2]) for k in (0, 1))
         errors = sum(failed for _, failed in found[::2])
@@ -84,13 +91,13 @@ class _Ours:
     session: str
     times: int
 
-    def run(self, ready: Any) -> _Result:
+    def run(self, ready: Any) -> Result:
         with Store.open(self.path, durability=self.level, source="bench") as store:
 
             def once(number: int) -> None:
                 store.append(self.session, draft(number), **FIELDS)
 
-            return _measure(once, self.times, ready)
+            return measured(once, self.times, ready, SessionDBError)
 
 
 @dataclass(frozen=True)
@@ -101,20 +108,20 @@ class _Floor:
     level: str
     recording: list[Steps]
 
-    def run(self, ready: Any) -> _Result:
+    def run(self, ready: Any) -> Result:
         replays = [Replay(steps) for steps in self.recording]
         with closing(open_floor(self.path, self.level)) as connection:
 
             def once(number: int) -> None:
                 replays[number].play(connection)
 
-            return _measure(once, len(replays) - WARM_UP, ready)
+            return measured(once, len(replays) - WARM_UP, ready, sqlite3.Error)
 
 
-_Turn = _Ours | _Floor
-
-
-def _measure(once: Callable[[int], None], times: int, ready: Any) -> _Result:
+def measured(
+    once: Callable[[int], None], times: int, ready: Any, failure: type[Exception]
+) -> Result:
+    """Call *once* for each number, and report how often it raised *failure*."""
     errors = 0
     for number in range(WARM_UP):
         once(number)
@@ -123,31 +130,35 @@ def _measure(once: Callable[[int], None], times: int, ready: Any) -> _Result:
     for number in range(WARM_UP, WARM_UP + times):
         try:
             once(number)
-        except (SessionDBError, sqlite3.Error):
+        except failure:
             errors += 1
-    return _Result(start, monotonic(), times, errors)
+    return Result(start, monotonic(), times, errors)
 
 
-def _work(turns: list[_Turn], ready: Any, results: Any) -> None:
+def _work(turns: list[Turn], ready: Any, results: Any) -> None:
     for turn in turns:
         ready.wait()
         results.put(turn.run(ready))
 
 
-def _together(rounds: list[list[_Turn]]) -> list[tuple[float, int]]:
-    """Return operations per second, and errors, of each round of all processes together."""
-    ready, results = _spawn.Barrier(PROCESSES, timeout=300), _spawn.Queue()
+def run_rounds(rounds: Sequence[Sequence[Turn]]) -> list[tuple[float, int]]:
+    """Return operations per second, and errors, of each round of all processes together.
+
+    A round has a turn for each process, which begins it at the same time as the others.
+    """
+    count = len(rounds[0])
+    ready, results = _spawn.Barrier(count, timeout=300), _spawn.Queue()
     workers = [
         _spawn.Process(
             target=_work, args=([turns[k] for turns in rounds], ready, results)
         )
-        for k in range(PROCESSES)
+        for k in range(count)
     ]
     for worker in workers:
         worker.start()
     found = []
     for _ in rounds:
-        parts: list[_Result] = [results.get(timeout=300) for _ in workers]
+        parts: list[Result] = [results.get(timeout=300) for _ in workers]
         seconds = max(part.end for part in parts) - min(part.start for part in parts)
         failed = sum(part.errors for part in parts)
         found.append(((sum(part.times for part in parts) - failed) / seconds, failed))

@@ -111,7 +111,7 @@ def list_rows(bench: Bench) -> Iterator[Row]:
     big = built(bench.folder / "list-big.db", session_list(count, folder))
 
     times = bench.times(300)
-    for name, read in _LISTS.items():
+    for name, read in LISTS.items():
         steps = _said(big, read, ("FROM session", "ORDER BY", "LIMIT"))
         pair = _compare(big, read, _queries(steps), times)
         yield Row(f"{name}: {count:,} sessions", *pair, goal=8)
@@ -120,7 +120,7 @@ def list_rows(bench: Bench) -> Iterator[Row]:
 
 
 # Of 1,000 sessions 50 are listed, half of them in the project.
-_LISTS: dict[str, Read] = {
+LISTS: dict[str, Read] = {
     "newest 50": lambda store: store.sessions(project=ALL),
     "newest 25 of this project": lambda store: store.sessions(limit=25),
     "newest 50, archived ones too": lambda store: store.sessions(
@@ -150,14 +150,17 @@ def usage_rows(bench: Bench) -> Iterator[Row]:
         yield Row(f"total by {by}: 2 → 20 messages each", *pair, goal=FLAT)
 
 
+SUM_OF_MESSAGES = (
+    "SELECT m.model_id, count(*), count(DISTINCT s.rid), sum(m.cost), "
+    "sum(m.tokens_input), sum(m.tokens_output) "
+    "FROM message AS m JOIN session AS s ON s.id = m.session_id "
+    "WHERE m.inherited = 0 AND m.cost IS NOT NULL AND s.time_deleted IS NULL "
+    "GROUP BY m.model_id"
+)
+
+
 def _sum_messages(connection: sqlite3.Connection) -> None:
-    connection.execute(
-        "SELECT m.model_id, count(*), count(DISTINCT s.rid), sum(m.cost), "
-        "sum(m.tokens_input), sum(m.tokens_output) "
-        "FROM message AS m JOIN session AS s ON s.id = m.session_id "
-        "WHERE m.inherited = 0 AND m.cost IS NOT NULL AND s.time_deleted IS NULL "
-        "GROUP BY m.model_id"
-    ).fetchall()
+    connection.execute(SUM_OF_MESSAGES).fetchall()
 
 
 def last_rows(bench: Bench) -> Iterator[Row]:
