@@ -22,6 +22,7 @@ from sessiondb.model import Hit, MessageDraft, Page
 psycopg = pytest.importorskip("psycopg")
 
 from sessiondb.engine.postgresql import search_walk  # noqa: E402
+from sessiondb.engine.postgresql.connection import PostgreSQLConnection  # noqa: E402
 from sessiondb.engine.postgresql.engine import POSTGRESQL  # noqa: E402
 from sessiondb.engine.postgresql.search_entries import entries_of  # noqa: E402
 from sessiondb.engine.postgresql.search_query import (  # noqa: E402
@@ -33,9 +34,6 @@ from sessiondb.engine.postgresql.search_query import (  # noqa: E402
 from sessiondb.engine.postgresql.search_statements import (  # noqa: E402
     MatchShape,
     match_statement,
-    newest_statement,
-    probe_statement,
-    walk_statement,
 )
 from sessiondb.engine.search_comparison import fold, is_meant  # noqa: E402
 
@@ -200,10 +198,11 @@ def everything(store: Store, **how: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     "limits",
     [
-        {"_WINDOW": 1, "_MOST_PLACES": 0, "_MOST_SESSIONS": 0},
+        {"_WINDOW": 1, "_MOST_PLACES": 0, "_MOST_TIMES": 0, "_MOST_SESSIONS": 0},
         {"_WINDOW": 1, "_PLACES_AT_ONCE": 3},
+        {"_WINDOW": 1, "_MOST_PLACES": 0, "_MOST_TIMES": 0, "_PLACES_AT_ONCE": 3},
         {"_WINDOW": 7, "_MOST_WINDOWS": 1_000, "_MOST_MESSAGES": 0},
-        {"_WINDOW": 30, "_MOST_WINDOWS": 0, "_MOST_PLACES": 0},
+        {"_WINDOW": 30, "_MOST_WINDOWS": 1, "_MOST_PLACES": 0, "_MOST_TIMES": 0},
         {"_WINDOW": 10_000},
     ],
 )
@@ -231,25 +230,89 @@ def plan(store: Store, statement: Any, params: dict[str, Any], *before: str) -> 
         return "\n".join(line for (line,) in connection.execute(sql, params))
 
 
+def part_of(plan: str, name: str) -> str:
+    """Return the plan of a query of WITH."""
+    return plan.partition(f"CTE {name}\n")[2].partition("\n  CTE ")[0]
+
+
+BOUNDS = {"window": 3, "reach": 100, "enough": 1, "many": 9, "is_far": 1, "last": 0,
+          "before": 1 << 62}  # fmt: skip
+
+
 @pytest.mark.parametrize("is_once", [False, True])
+@pytest.mark.parametrize("order", ["newest", "rank"])
 def test_a_walk_ends_with_its_limit_and_a_probe_reads_the_index(
-    long: Store, is_once: bool
+    long: Store, is_once: bool, order: str
 ) -> None:
     match = read_match(search_query("often").match or "")
-    params = {"words": match.words, "in_chunk": match.in_chunk, "many": 9,
-              "window": 3, "places": "[1, 2]"}  # fmt: skip
-    shape = MatchShape(("s.agent = 'x'",), (), "newest", is_once, 8)
-    for walk in (walk_statement, newest_statement):
-        lines = plan(long, walk(shape), params)
-        assert "Index Scan Backward using pk_part_search" in lines
-        assert "Sort" not in lines
-        assert "ix_part_search" not in lines
-    nowhere = {**params, "words": "'nowhere'", "in_chunk": "'nowhere'"}
+    params = {**BOUNDS, "words": match.words, "in_chunk": match.in_chunk}
+    shape = MatchShape(("s.agent = 'x'",), (), order, is_once, True, 8)
+    lines = plan(long, match_statement(shape), params)
+    assert "Gather" not in lines
+    for walk in ("newest", "walked"):
+        walked = part_of(lines, walk)
+        assert "Index Scan Backward using pk_part_search" in walked
+        assert "Sort" not in walked
+        assert "ix_part_search" not in walked
     without_key = "ALTER TABLE part_search DROP CONSTRAINT pk_part_search"
-    probe = plan(long, probe_statement(()), nowhere, without_key)
-    assert "Bitmap Index Scan on ix_part_search_words" in probe
-    looked_up = plan(long, match_statement(shape), params)
-    assert "Index Scan using pk_part on part p" in looked_up
+    probed = part_of(plan(long, match_statement(shape), params, without_key), "probe")
+    assert "Bitmap Index Scan on ix_part_search_words" in probed
+    assert "Bitmap Index Scan on ix_part_search_chunks" in probed
+
+
+@pytest.fixture(scope="module")
+def many(server: Server) -> Iterator[Store]:
+    """Twenty thousand sessions and prompts, of which the server knows how many."""
+    with opened(server) as store:
+        for sql in (
+            "INSERT INTO session (id, root_id, slug, title, source, message_count, "
+            "time_created, time_updated) SELECT 's' || n, 's' || n, 's' || n, "
+            "'café ' || n, 'x', 1, n, n FROM generate_series(1, 20000) AS n",
+            "INSERT INTO message (session_id, seq, id, role, time_created) "
+            "SELECT id, 1, id, 'user', 1 FROM session",
+            "INSERT INTO part (session_id, seq, idx, id, type, text, indexed, "
+            "time_created, time_updated) SELECT id, 1, 0, id, 'text', 'often', 1, 1, 1 "
+            "FROM session",
+            "INSERT INTO prompt (id, text, source, time_created) "
+            "SELECT 'p' || n, 'café ' || n, 'x', n FROM generate_series(1, 20000) AS n",
+        ):
+            query_rows(store, sql)
+        with closing(store._core.target.connect()) as connection:
+            POSTGRESQL.search.rebuild(connection)
+            connection.execute("ANALYZE")
+        yield store
+
+
+@pytest.mark.parametrize("query", ["nowhere", "20000", "caf5048b", "字符", "often"])
+@pytest.mark.parametrize("order", ["newest", "rank"])
+def test_no_statement_of_a_search_reads_all_rows_of_a_table(
+    many: Store, query: str, order: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran: list[tuple[str, Any]] = []
+    execute = PostgreSQLConnection.execute
+
+    def noted(self: PostgreSQLConnection, sql: str, params: Any = (), /) -> Any:
+        ran.append((sql, params))
+        return execute(self, sql, params)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(PostgreSQLConnection, "execute", noted)
+        found = many.search(query, order=order)
+        many.prompts(query, project=ALL)
+    assert len(found.items) == {"20000": 1, "often": 20}.get(query, 0)
+
+    selects = [(sql, params) for sql, params in ran if params]
+    # The last one is that of the prompts.
+    assert len(selects) <= {"20000": 6, "often": 4}.get(query, 3)
+    with closing(many._core.target.connect()) as connection:
+        for sql, params in selects:
+            lines = [
+                line
+                for (line,) in connection.execute(f"EXPLAIN (ANALYZE) {sql}", params)
+            ]
+            for line in lines:
+                read = re.search("Seq Scan on (session|message|part|prompt)", line)
+                assert read is None or "never executed" in line, "\n".join(lines)
 
 
 # -- texts that may be meant -----------------------------------------------------
@@ -314,6 +377,50 @@ def test_entries_that_differ_from_their_texts_are_found_and_made_again(
         search.optimize(connection)
 
 
+@pytest.mark.parametrize("name", ["session_search", "prompt_search"])
+def test_entries_of_titles_and_prompts_are_made_again(store: Store, name: str) -> None:
+    talk(store, "café", "red")
+    store.add_prompt("café", directory="/")
+    search = POSTGRESQL.search
+    table, column = {
+        "session_search": ("session", "title"),
+        "prompt_search": ("prompt", "text"),
+    }[name]
+    with closing(store._core.target.connect()) as connection:
+        for change in (
+            f"DELETE FROM {name}",
+            f"UPDATE {name} SET words = CAST('blue' AS tsvector)",
+            f"UPDATE {table} SET {column} = 'blue'",
+        ):
+            assert list(search.damaged(connection)) == []
+            connection.execute(change)
+            assert list(search.damaged(connection)) == [name], change
+            search.rebuild(connection, search.damaged(connection))
+
+
+def test_a_title_is_found_as_it_is_now(store: Store) -> None:
+    named = store.open_session("caf5048b-1c2d", source="claude", title="first")
+    store.append(named, user("hello"))
+    talk(store, "other", "hello")
+    store.set_title(named, "second")
+    for query, found in {
+        "first": [], "second": ["second"], "caf5048b": ["second"], "other": ["other"],
+    }.items():  # fmt: skip
+        assert titles(store.search(query)) == found, query
+
+
+def test_a_prompt_with_more_words_than_a_vector_holds_is_found(store: Store) -> None:
+    words = " ".join(f"{number:07x}word" for number in range(60_000))
+    store.add_prompt(words, directory="/")
+    store.add_prompt("small", directory="/")
+    assert query_rows(
+        store, "SELECT count(*) FROM prompt_search WHERE words IS NULL"
+    ) == [(1,)]
+    for query, lengths in {"0000007word": [len(words)], "small": [5], "no": []}.items():
+        found = store.prompts(query, project=ALL)
+        assert [len(prompt.text) for prompt in found] == lengths
+
+
 def test_what_is_removed_takes_its_entries_along(store: Store) -> None:
     made = talk(store, "x", "red", assistant("blue", tool("t", {"a": 1}, output="c")))
     store.truncate(made, after=1)
@@ -348,6 +455,79 @@ def alike(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
             named = store.open_session("caf5048b-1c2d", source="claude", title="own")
             store.append(named, user("hello"))
         yield served, filed
+
+
+#: Pieces of texts and of queries, in which the engines might differ. An emoji stands
+#: alone: the words of a file take one that is newer than their Unicode for a letter.
+PIECES = (
+    "Éa",
+    "eA",
+    "a",
+    "fooBar",
+    "bar",
+    "字符",
+    "符",
+    " 🧵 ",
+    "x_y",
+    "x-y",
+    "a\\b",
+    "ß",
+)
+SPACES = (" ", " ", "-", ", ", "_", "")
+spelled = st.lists(
+    st.tuples(st.sampled_from(PIECES), st.sampled_from(SPACES)), min_size=1, max_size=4
+).map(lambda pairs: "".join([piece + space for piece, space in pairs]))
+asked = st.one_of(
+    spelled,
+    spelled.map(lambda text: f'"{text}"'),
+    spelled.map(lambda text: f"*{text}*"),
+    st.tuples(spelled, spelled).map(lambda two: f"{two[0]} -{two[1]}"),
+    st.tuples(spelled, spelled).map(lambda two: f"{two[0]} OR {two[1]}"),
+)
+
+
+@pytest.fixture(scope="module")
+def pair(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A server and a file for examples that remove their sessions."""
+    path: Path = tmp_path_factory.mktemp("pair") / "sessions.db"
+    with opened(server) as served, Store.open(path, durability="normal") as filed:
+        yield served, filed
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    texts=st.lists(spelled, min_size=1, max_size=4), queries=st.lists(asked, max_size=6)
+)
+def test_both_engines_find_the_same_texts_titles_and_prompts(
+    pair: Any, texts: list[str], queries: list[str]
+) -> None:
+    found = []
+    for store in pair:
+        made = [talk(store, f"{said} title", said, "and") for said in texts]
+        made += [talk(store, said, "nothing") for said in texts]
+        for said in texts:
+            store.add_prompt(said, directory="/")
+        answers: list[Any] = []
+        for query in queries:
+            try:
+                newest = store.search(query)
+                ranked = store.search(query, order="rank", all_hits=True)
+                prompts = store.prompts(query, project=ALL)
+            except InvalidInputError:
+                answers.append(None)
+                continue
+            answers.append(
+                (
+                    [(hit.session.title, hit.seq) for hit in newest],
+                    sorted((hit.session.title, hit.seq) for hit in ranked),
+                    [prompt.text for prompt in prompts],
+                )
+            )
+        found.append(answers)
+        for session in made:
+            store.delete(session)
+        query_rows(store, "DELETE FROM prompt")
+    assert found[0] == found[1]
 
 
 @pytest.mark.parametrize("query", ASKED)

@@ -212,6 +212,7 @@ class Fork:
             now=tx.now,
             scope=self.scope,
         )
+        tx.engine.search.put_titles(tx.connection, {self.handle.id: title})
 
     def _is_there(self, tx: Transaction) -> bool:
         row = tx.one(_FORK, sid=self.handle.id)

@@ -63,7 +63,7 @@ class StoredPart(NamedTuple):
 
 
 _PARTS = Statement("effects.message.PARTS")
-TITLE = Statement("effects.message.TITLE")
+_TITLE = Statement("effects.message.TITLE")
 
 
 def seq_of(tx: Transaction, session_id: str, key: str | int) -> int:
@@ -409,8 +409,7 @@ class Append:
 
         for row in self.parts:
             if row.type == "text" and (title := shortened(self._words_of_part(row))):
-                state.title = title
-                tx.run(TITLE, sid=state.id, title=state.title)
+                write_title(tx, state, title)
                 return
 
     def _words_of_part(self, row: PartRow) -> str:
@@ -421,6 +420,13 @@ class Append:
             words = data[: TITLE_LENGTH * 16].decode(errors="ignore")
 
         return words
+
+
+def write_title(tx: Transaction, state: SessionState, title: str) -> None:
+    """Give a session another title, by which it is found."""
+    state.title = title
+    tx.run(_TITLE, sid=state.id, title=title)
+    tx.engine.search.put_titles(tx.connection, {state.id: title})
 
 
 def shortened(text: str) -> str:

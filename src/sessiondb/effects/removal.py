@@ -14,7 +14,7 @@ from typing import Any
 from sessiondb import codec, ids
 from sessiondb.dataclass import dataclass
 from sessiondb.effects import ownership
-from sessiondb.effects.message import TITLE, TURN, seq_of, shortened
+from sessiondb.effects.message import TURN, seq_of, shortened, write_title
 from sessiondb.effects.results import fill_open_calls, give_back_texts, reopen_calls
 from sessiondb.effects.session_state import SessionState
 from sessiondb.effects.transaction import Transaction
@@ -231,8 +231,8 @@ def named_by(tx: Transaction, state: SessionState) -> int | None:
 
 def name_again(tx: Transaction, state: SessionState) -> None:
     """Derive the title from what is the first prompt now; empty if there is none."""
-    _, state.title = _first_title(tx, state.id)
-    tx.run(TITLE, sid=state.id, title=state.title)
+    _, title = _first_title(tx, state.id)
+    write_title(tx, state, title)
 
 
 def _first_title(tx: Transaction, session_id: str) -> tuple[int | None, str]:

@@ -126,6 +126,7 @@ class CreateSession:
             "scope": scope,
         }
         tx.insert("session", SESSION, tuple(map(values.get, SESSION)))
+        tx.engine.search.put_titles(tx.connection, {self.id: self.title or ""})
         state = tx.session(self.id)
         if self.own_id:
             state.revision = last_revision(tx, self.source, self.id)
@@ -273,6 +274,7 @@ class SetTitle:
         state.title, state.title_source = self.title, self.by
         setter = _columns_statement("title", "title_source")
         tx.run(setter, sid=state.id, title=self.title, title_source=self.by)
+        tx.engine.search.put_titles(tx.connection, {state.id: self.title})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -424,6 +426,7 @@ class AddPrompt:
             created,
         )
         tx.insert("prompt", PROMPT, row)
+        tx.engine.search.put_prompts(tx.connection, {self.id: self.text})
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -48,7 +48,7 @@ class SearchIndex(Protocol):
     Its structure and its query syntax are private to the engine: it answers questions,
     each by a read. New parts wait, and are found, until `put_waiting` indexes them
     together; the database itself, by triggers, indexes titles and prompts, and follows
-    every change and delete, also of a shell.
+    every change and delete, also of a shell: a server does only what it is told.
 
     A match in a part has a *place*, an integer that is larger for a newer part. It is
     only compared, and handed back to the index.
@@ -97,6 +97,15 @@ class SearchIndex(Protocol):
         found any more, for an index that does not follow the rows by itself.
         """
 
+    def put_titles(self, connection: Connection, titles: Mapping[str, str]) -> None:
+        """Index the titles of sessions, by their ids, that were written.
+
+        A no-op for an index that follows the rows by itself.
+        """
+
+    def put_prompts(self, connection: Connection, prompts: Mapping[str, str]) -> None:
+        """Index the texts of prompts, by their ids, that were written, likewise."""
+
     def take_out(self, connection: Connection, session_id: str, seq: int) -> None:
         """Remove the entries of a message, whose parts are not ``indexed`` any more.
 
@@ -136,9 +145,10 @@ class SearchIndex(Protocol):
         Their columns are place, session, seq, message id, snippet and a key by which
         *order* sorts them, smallest first: that of ``rank`` is how well a match fits,
         of ``time`` the time of the part, of ``newest`` None. Message id and snippet are
-        None unless *is_shown*. With *sessions* the caller has a use for one match of
-        each of so many sessions: the engine may leave out the others. The walk stops at
-        the limit, so its cost does not depend on the number of all matches.
+        None unless *is_shown*, or if they were read anyway. With *sessions* the caller
+        has a use for one match of each of so many sessions: the engine may leave out
+        the others. The walk stops at the limit, so its cost does not depend on the
+        number of all matches.
         """
 
     def sessions(

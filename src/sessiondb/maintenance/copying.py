@@ -319,6 +319,9 @@ class _CopyRun:
         for row in rows:
             change, _ = numbers.take(self._writing, row[place])
             self._writing.execute(text, (*row, change))
+        title = columns.index("title")
+        titles = {row[place]: row[title] for row in rows}
+        self._writing.engine.search.put_titles(self._writing, titles)
 
     def _write_parts(self, rows: Sequence[Row]) -> None:
         """Insert parts, and have search find them as those that are appended."""
@@ -369,6 +372,12 @@ class _CopyRun:
             self._writing.execute(f"DELETE FROM {table}")
             for rows in pages:
                 self._writing.executemany(text, rows)
+                if table == "prompt":
+                    name, said = (
+                        self._columns_of(table).index(c) for c in ("id", "text")
+                    )
+                    prompts = {row[name]: row[said] for row in rows}
+                    self._writing.engine.search.put_prompts(self._writing, prompts)
 
     # -- tables of programs --------------------------------------------------
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from sqlalchemy import Column, Table
+from sqlalchemy import Column, Select, Table, UniqueConstraint
 from sqlalchemy.dialects.postgresql.base import (
     PGCompiler,
     PGDDLCompiler,
@@ -18,6 +18,7 @@ from sqlalchemy.sql import ClauseElement
 
 from sessiondb.engine import compilers
 from sessiondb.engine.compilers import WithBoundConstants, WithPlainConstants
+from sessiondb.engine.elements import ListParameter
 from sessiondb.schema.tables import metadata, session
 from sessiondb.schema.terms import HIDDEN
 
@@ -25,11 +26,51 @@ from sessiondb.schema.terms import HIDDEN
 _HIDDEN = HIDDEN.format("")
 
 
-class _ServerCompiler(WithPlainConstants, PGCompiler):
+class _WithLookups(PGCompiler):
+    """Writes ``key IN (a list parameter)`` as a comparison with an array.
+
+    The server takes a list for 100 rows, and would read all of a table of ten thousand
+    rather than look up so many. An array counts as ten, which are looked up. For what
+    is not a key a list is better: it is hashed, and an array is searched for each row.
+    """
+
+    def visit_in_op_binary(
+        self,
+        binary: Any,
+        operator: Any,  # noqa: ARG002  it is IN
+        **options: Any,
+    ) -> str:
+        """Write an IN."""
+        left, right = (
+            self.process(side, **options) for side in (binary.left, binary.right)
+        )
+        if _is_key(binary.left) and _is_list_parameter(binary.right):
+            return f"{left} = ANY (ARRAY{right})"
+        return f"{left} IN {right}"
+
+
+def _is_key(column: Any) -> bool:
+    """Return whether a row is known by *column* alone."""
+    return any(
+        [*constraint.columns] == [base]
+        for base in getattr(column, "base_columns", ())
+        if isinstance(base, Column)
+        for constraint in base.table.constraints
+        if isinstance(constraint, UniqueConstraint)
+    )
+
+
+def _is_list_parameter(values: Any) -> bool:
+    query = getattr(values, "element", None)
+    froms = query.get_final_froms() if isinstance(query, Select) else []
+    return bool(froms) and isinstance(getattr(froms[0], "element", None), ListParameter)
+
+
+class _ServerCompiler(WithPlainConstants, _WithLookups):
     """SQLAlchemy's, with constants in the text."""
 
 
-class _BindingServerCompiler(WithBoundConstants, PGCompiler):
+class _BindingServerCompiler(WithBoundConstants, _WithLookups):
     """SQLAlchemy's, with constants as parameters."""
 
 

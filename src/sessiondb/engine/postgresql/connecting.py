@@ -56,7 +56,7 @@ def connect(
         autocommit=True,
         context=ADAPTERS,
         prepare_threshold=None if parameters.has_pooler else _PREPARE_AFTER,
-        **({} if mode == "rw" else parameters.of_reader()),
+        **parameters.of_session(may_write=mode == "rw"),
     )
     driver.prepared_max = _MOST_PREPARED
     return PostgreSQLConnection(

@@ -21,6 +21,8 @@ from sessiondb.engine.address import ServerAddress
 from sessiondb.errors import InvalidInputError
 
 _POOLER = "pgbouncer"
+#: The server overestimates a search, and would compile for 100 ms what takes ten.
+_SETTINGS, _READ_ONLY = "-c jit=off", "-c default_transaction_read_only=on"
 _YES_OR_NO = {"true": True, "false": False}
 #: What a connection has if its URL says nothing else. A server that is gone is noticed
 #: within two minutes, and not within two hours.
@@ -47,13 +49,14 @@ class ConnectionParameters:
         """Return them by name, some of them *changed*."""
         return {**dict(self.pairs), **changed}
 
-    def of_reader(self) -> dict[str, str]:
-        """Return those of a session that cannot write, besides `by_name`."""
+    def of_session(self, *, may_write: bool) -> dict[str, str]:
+        """Return the settings of a session, besides `by_name`."""
         # A pooler takes no options; behind it, reads are in transactions that cannot.
         if self.has_pooler:
             return {}
         options = dict(self.pairs).get("options") or os.environ.get("PGOPTIONS", "")
-        return {"options": f"{options} -c default_transaction_read_only=on".strip()}
+        settings = _SETTINGS if may_write else f"{_SETTINGS} {_READ_ONLY}"
+        return {"options": f"{options} {settings}".strip()}
 
 
 def parameters_of(address: ServerAddress) -> ConnectionParameters:

@@ -88,7 +88,7 @@ def shell(address: ServerAddress) -> Shell:
     if program is None:
         raise NotFoundError("no psql on PATH", hint="install it, or give a QUERY")
     parameters = parameters_of(address)
-    options = parameters.by_name(**parameters.of_reader())
+    options = parameters.by_name(**parameters.of_session(may_write=False))
     password = options.pop("password", None)
     environment = {} if password is None else {"PGPASSWORD": password}
     # The password of a certificate's key: psql asks for it.

@@ -4,9 +4,9 @@ The database yields candidates by their words (`search_walk`), and their texts a
 compared here, with the functions that every engine uses: a server cannot have functions
 of ours. Nothing waits: what a transaction writes enters the index in it.
 
-Titles and prompts have no index, as it would have to follow every statement that writes
-them. They are few and short: the server passes over the ASCII ones that cannot match,
-and the others are compared here.
+Titles and prompts have entries as well: what writes a title or a prompt writes that.
+What is inside of words no index knows: the server passes over the ASCII titles that
+cannot match, and the others are compared here.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ from sessiondb.engine.postgresql.search_statements import (
     NEWEST_PLACE,
     SIBLINGS,
     TEXTS,
-    TITLES_AT_ONCE,
     MatchShape,
     prompt_statement,
     rarest_statement,
@@ -47,6 +46,8 @@ from sessiondb.engine.postgresql.search_writing import (
     damaged,
     prepare,
     put,
+    put_prompts,
+    put_titles,
     read_texts,
     rebuild,
     take_out,
@@ -63,8 +64,10 @@ from sessiondb.engine.search_words import words_of_part
 from sessiondb.engine.sql import Read, Rows, as_list
 from sessiondb.schema.rows import PartAddress
 
-#: Rows of which the texts are compared at once.
-_AT_ONCE, _PROMPTS_AT_ONCE = 200, 1_000
+#: Parts of which the texts are compared at once.
+_AT_ONCE = 200
+#: Titles or prompts that are compared at once: those that have the words, or any.
+_TITLES_AT_ONCE, _SCANNED_AT_ONCE = 100, 1_000
 _MARK_BEGIN, _MARK_END = SNIPPET_MARKS
 
 
@@ -76,6 +79,7 @@ class PostgreSQLSearchIndex:
     words_of_part = staticmethod(words_of_part)
 
     prepare, put = staticmethod(prepare), staticmethod(put)
+    put_titles, put_prompts = staticmethod(put_titles), staticmethod(put_prompts)
     take_out = staticmethod(take_out)
     waiting_parts = NewParts
 
@@ -122,17 +126,18 @@ class PostgreSQLSearchIndex:
         else:
             sessions = None
         is_once = sessions is not None
-        matches = yield from _read_matches(terms, params, order, rows, is_once=is_once)
-        shown: dict[int, tuple[str, str]] = {}
-        if is_shown and matches:
-            places = [match.place for match in matches]
-            shown = yield from self.snippets(params["match"], places)
+        # A page of the newest is read at once; of others most are not shown.
+        has_texts = "spread" not in params and (is_shown or order == "newest")
+        matches = yield from _read_matches(
+            terms, params, order, rows, is_once=is_once, has_texts=has_texts
+        )
+        comparison = read_match(params["match"]).comparison
         return [
             (
                 match.place,
                 match.session_id,
                 match.seq,
-                *shown.get(match.place, (None, None)),
+                *_message_and_snippet(match, comparison, is_shown=has_texts),
                 match.sort_key,
             )
             for match in matches
@@ -142,7 +147,7 @@ class PostgreSQLSearchIndex:
         self, terms: Sequence[str], params: Mapping[str, Any]
     ) -> Read[list[str]]:
         """Return the sessions with matches in parts, that of the newest match first."""
-        walk = MatchWalk(terms, params, "newest")
+        walk = MatchWalk(terms, params, "newest", has_texts="comparison" in params)
         sessions: dict[str, None] = {}
         while not walk.is_done:
             candidates = yield from walk.read(_AT_ONCE)
@@ -171,7 +176,7 @@ class PostgreSQLSearchIndex:
         ((*counts,),) = yield statement, params
         return counts.index(min(counts))
 
-    # -- texts without an index ----------------------------------------------
+    # -- texts that are scanned -------------------------------------------------
 
     def scan(
         self,
@@ -262,10 +267,14 @@ class PostgreSQLSearchIndex:
     ) -> Read[Rows]:
         """Return the sessions whose title alone matches."""
         comparison = _comparison(params)
-        bounded = {**params, **read_possible(comparison).params()}
+        bounded = {**params, **_words_of_title(params, comparison)}
+        has_words = "in_title" in bounded
+        at_once = _TITLES_AT_ONCE if has_words else _SCANNED_AT_ONCE
         titles: Rows = []
         while len(titles) < rows:
-            statement = title_statement(tuple(terms), bounds_in(bounded))
+            statement = title_statement(
+                tuple(terms), bounds_in(bounded), has_words, at_once
+            )
             sessions = yield statement, bounded
             shown = {
                 (place, session_id): snippet
@@ -283,7 +292,7 @@ class PostgreSQLSearchIndex:
                 for (place, session_id), snippet in shown.items()
                 if session_id in first_messages
             ]
-            if len(sessions) < TITLES_AT_ONCE:
+            if len(sessions) < at_once:
                 break
             bounded["cursor"] = sessions[-1][0]
         return titles
@@ -303,7 +312,7 @@ class PostgreSQLSearchIndex:
         shape = MatchShape(tuple(terms), bounds_in(bounded), "newest")
         ids = {"ids": as_list(session_ids)}
         rows = yield session_match_statement(shape), {**bounded, **ids}
-        matches = yield from _meant([Candidate._make(row) for row in rows], bounded)
+        matches = yield from _meant([Candidate(*row) for row in rows], bounded)
         return {match.session_id for match in matches}
 
     def prompts(
@@ -317,13 +326,20 @@ class PostgreSQLSearchIndex:
         """Return prompts, newest first."""
         comparison = _comparison(params) if "match" in params else None
         bounded = {**params, "rows": rows}
+        has_words = False
         if comparison is not None:
-            bounded |= read_possible(comparison).params()
-            bounded["rows"] = max(rows, _PROMPTS_AT_ONCE)
+            bounded |= _words_of_title(params, comparison)
+            has_words = "in_title" in bounded
+            at_once = _TITLES_AT_ONCE if has_words else _SCANNED_AT_ONCE
+            bounded["rows"] = max(rows, at_once)
         prompts: Rows = []
         while len(prompts) < rows:
             statement = prompt_statement(
-                columns, tuple(terms), comparison is not None, "after" in bounded
+                columns,
+                tuple(terms),
+                comparison is not None,
+                has_words,
+                "after" in bounded,
             )
             stored = yield statement, bounded
             prompts += [
@@ -367,9 +383,11 @@ def _read_matches(
     rows: int,
     *,
     is_once: bool,
+    has_texts: bool,
 ) -> Read[list[Candidate]]:
     """Return matches, newest first, at most *rows*."""
-    walk = MatchWalk(terms, params, order, is_once=is_once)
+    reads_texts = has_texts or "comparison" in params
+    walk = MatchWalk(terms, params, order, is_once=is_once, has_texts=reads_texts)
     matches: list[Candidate] = []
     most = rows
     while len(matches) < rows and not walk.is_done:
@@ -377,12 +395,25 @@ def _read_matches(
         meant = yield from _meant(candidates, params)
         if is_once and len(meant) < len(candidates):
             # Parts with several chunks did not match; older ones of a session may.
-            return (yield from _read_matches(terms, params, order, rows, is_once=False))
+            return (
+                yield from _read_matches(
+                    terms, params, order, rows, is_once=False, has_texts=has_texts
+                )
+            )
         matches += meant
         # If few of them are meant, more are read at once.
         is_rare = 2 * len(meant) < len(candidates)
         most = min(2 * most, _AT_ONCE) if is_rare else rows - len(matches)
     return matches[:rows]
+
+
+def _message_and_snippet(
+    match: Candidate, comparison: str, *, is_shown: bool
+) -> tuple[str | None, str | None]:
+    """Return the id of the message of a match, and its snippet, if they were read."""
+    if not is_shown or match.message_id is None:
+        return None, None
+    return match.message_id, excerpt(comparison, *read_texts(match.texts).columns)
 
 
 # -- comparing ---------------------------------------------------------------------
@@ -394,6 +425,14 @@ def _comparison(params: Mapping[str, Any]) -> str:
         if name in params:
             return str(params[name])
     return read_match(params["match"]).comparison
+
+
+def _words_of_title(params: Mapping[str, Any], comparison: str) -> dict[str, str]:
+    """Return the parameters of what a title or prompt has, if it may be meant."""
+    possible = read_possible(comparison).params()
+    if params["match"] is None:
+        return possible
+    return possible | {"in_title": read_match(params["match"]).in_title}
 
 
 def _title_shown(
@@ -433,22 +472,28 @@ def _meant(
     """Return the candidates that are what a query means."""
     if "spread" in params:
         places = [candidate.place for candidate in candidates]
-        meant = yield from _meant_together(params["spread"], places)
+        meant: set[int] = yield from _meant_together(params["spread"], places)
         return [candidate for candidate in candidates if candidate.place in meant]
 
     match = read_match(params["match"])
     is_exact = "comparison" not in params
+    # A word is in one chunk, wherever it is.
+    says_all = match.in_order is None and match.in_chunk == match.words
     compared = [
         candidate.place
         for candidate in candidates
-        if not is_exact or (candidate.is_split and match.in_chunk != match.words)
+        if not is_exact or (candidate.is_partial and not says_all)
     ]
-    texts = yield from _texts_at(compared)
-    meant = {
-        place
-        for place, (_, (words, *columns)) in texts.items()
-        if is_meant(match.comparison, words, *columns)
-    }
+    texts = {each.place: read_texts(each.texts) for each in candidates if each.texts}
+    unread = [place for place in compared if place not in texts]
+    for place, (_, read) in (yield from _texts_at(unread)).items():
+        texts[place] = read
+    meant = set()
+    for place in compared:
+        if place in texts:
+            words, *columns = texts[place]
+            if is_meant(match.comparison, words, *columns):
+                meant.add(place)
     meant |= {candidate.place for candidate in candidates}.difference(compared)
 
     if "together" in params:

@@ -1,4 +1,4 @@
-"""The words of a part as vectors: see `search_tables`."""
+"""The words of parts, titles and prompts as vectors: see `search_tables`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from sessiondb.engine.search_comparison import fold
-from sessiondb.engine.search_words import WORD
+from sessiondb.engine.search_words import WORD, is_beside, words_beside
 
 #: Characters of a word in the index, where a longer one is cut short. A word of a
 #: vector has at most 2,046 bytes.
@@ -70,6 +70,20 @@ def entries_of(texts: Iterable[str | None], words: str | None) -> list[IndexEntr
     if len(chunks) == 1:
         return [IndexEntry(0, is_in_order, chunks[0])]
     return [IndexEntry(number, False, chunk) for number, chunk in enumerate(chunks, 1)]
+
+
+def words_of_text(text: str) -> str | None:
+    """Return the text of a vector for a title or prompt; None if it is too large.
+
+    Of words beside a text it has those that scripts without spaces and emoji need. The
+    others are of identifiers, of which titles and prompts are not found by a part.
+    """
+    beside = words_beside([piece for piece in text.split() if is_beside(piece)])
+    words = {word[:LONGEST_WORD] for word in _each_word(text)}
+    words.update(word[:LONGEST_WORD] for word in fold(beside or "").split())
+    if sum([4 * len(word) + 8 for word in words]) > _MOST_BYTES:
+        return None
+    return " ".join([f"'{word}'" for word in sorted(words)])
 
 
 def _chunks_of(positions: dict[str, list[int]]) -> Iterator[str]:

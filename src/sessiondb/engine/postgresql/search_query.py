@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from sessiondb.engine.postgresql.search_entries import LONGEST_WORD, words_in
-from sessiondb.engine.query import SearchQuery, Term, Text
+from sessiondb.engine.query import SearchQuery, Term, Text, parse_query, texts_in
 from sessiondb.engine.search_candidates import (
     Candidates,
     Every,
@@ -35,13 +35,22 @@ class Match(NamedTuple):
     in_order: str | None
     #: A word that one chunk at least has of each part with several.
     in_chunk: str
+    #: The words of a title or prompt, which is compared with what must not occur.
+    in_title: str
     #: What the candidates are compared with: see `comparison_of`.
     comparison: str
 
 
 def search_query(query: str) -> SearchQuery:
     """Return what `query` searches for: see `read_query`."""
-    return read_query(query, _match_of, _is_exact)
+    search = read_query(query, _match_of, _is_exact)
+    if search.comparison is None or search.together is not None:
+        return search
+    # Of words in a row an entry says as much, unless it lost places, and that it knows.
+    texts = texts_in(parse_query(query))
+    if all(_is_exact(text) or _is_in_a_row(text) for text in texts):
+        return search._replace(comparison=None)
+    return search
 
 
 @lru_cache(maxsize=32)
@@ -56,6 +65,12 @@ def _is_exact(text: Text) -> bool:
     return is_known_word(text) and len(words) == 1 and len(words[0]) < LONGEST_WORD
 
 
+def _is_in_a_row(text: Text) -> bool:
+    """Return whether an entry with all places says everything of words in a row."""
+    is_whole = all(len(word) < LONGEST_WORD for word in words_in(text.text))
+    return is_whole and is_known_word(text) and len(text.words) > 1
+
+
 def _match_of(term: Term) -> str | None:
     candidates = candidates_of(term, _is_exact)
     if candidates is None:
@@ -66,6 +81,7 @@ def _match_of(term: Term) -> str | None:
         words,
         None if in_order == words else in_order,
         _as_tsquery(_word_of(candidates), " & "),
+        _as_tsquery(_required(candidates), " & "),
         comparison_of(term),
     )
     return json.dumps(match)
@@ -91,6 +107,17 @@ def _as_tsquery(candidates: Candidates, in_a_row: str) -> str:
             # Words in a row are not excluded: that is left to the comparison.
             without = [f"!{each}" for each in _each_once(excluded, in_a_row)]
             return f"({' & '.join([*_each_once(terms, in_a_row), *without])})"
+
+
+def _required(candidates: Candidates) -> Candidates:
+    """Return *candidates* without what must not occur."""
+    match candidates:
+        case Words():
+            return candidates
+        case Some(terms):
+            return Some(tuple([_required(each) for each in terms]))
+        case Every(terms):
+            return Every(tuple([_required(each) for each in terms]))
 
 
 def _each_once(terms: tuple[Candidates, ...], in_a_row: str) -> list[str]:

@@ -12,7 +12,7 @@ not compared here: `search` does that.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -20,7 +20,7 @@ from sessiondb.engine.postgresql.dialect import DIALECT
 from sessiondb.engine.sql import ComposedStatement, Statement
 from sessiondb.patterns import late_pattern
 
-_OF_MESSAGE = late_pattern(r"\bm\.")
+_OF_MESSAGE, _OF_SESSION = late_pattern(r"\bm\."), late_pattern(r"\bs\.")
 #: Terms of more than the session.
 _OF_OTHERS = late_pattern(r"\b[mp]\.")
 _VISIBLE = "s.time_deleted IS NULL AND s.time_importing IS NULL"
@@ -32,35 +32,41 @@ _LARGE_TEXT = _LARGE.format("data", "text")
 _LARGE_INPUT = _LARGE.format("data", "input")
 #: Words beside a part, and its texts: each where it is stored.
 TEXTS_OF_PART = f"p.words, p.text, {_LARGE_TEXT}, p.input, {_LARGE_INPUT}, p.title"
+#: An array of it counts as ten rows, which are looked up, and the list as 100.
 _PLACES = DIALECT.list_text("places", int)
 _HAS_SIBLINGS = (
     "EXISTS (SELECT 1 FROM part AS q "
-    "WHERE q.session_id = p.session_id AND q.seq = p.seq AND q.rid <> p.rid)"
+    "WHERE q.session_id = {0}.session_id AND q.seq = {0}.seq AND q.rid <> {0}.{1})"
 )
+#: Whether the message of an entry, of a part, has other parts.
+_ENTRY_HAS_SIBLINGS = _HAS_SIBLINGS.format("f", "place")
+_PART_HAS_SIBLINGS = _HAS_SIBLINGS.format("p", "rid")
 #: The terms of bounds, over columns of places and sessions.
 _BOUNDS = {
+    "before": "{place} < :before",
     "cursor": "{place} < :cursor",
     "top": "{place} <= :top",
     "last": "{place} >= :last",
     "found": f"{{place}} NOT IN {DIALECT.list_text('found', int)}",
     "seen": f"{{session}} NOT IN {DIALECT.list_text('seen', str)}",
 }
-#: Bounds by the place alone.
-_ENDS = ("cursor", "top", "last")
-_WORDS = "CAST(:words AS tsquery)"
-_IN_CHUNK = "CAST(:in_chunk AS tsquery)"
+#: Queries as subqueries: they are read once and not for each entry, and the server
+#: plans alike for all words, so that it soon keeps its plan.
+_WORDS = "(SELECT CAST(:words AS tsquery))"
+_IN_CHUNK = "(SELECT CAST(:in_chunk AS tsquery))"
+_IN_TITLE = "(SELECT CAST(:in_title AS tsquery))"
 #: Whether the words of an entry may be in a row as they have to be.
 _IN_ORDER = (
     "(f.chunk > 0 OR NOT f.is_in_order "
-    "OR ts_match_vq(f.words, CAST(:in_order AS tsquery)))"
+    "OR ts_match_vq(f.words, (SELECT CAST(:in_order AS tsquery))))"
 )
 #: A match, found without an index.
 _IS_MATCH = (
-    f"(f.chunk = 0 AND ts_match_vq(f.words, {_WORDS}) "
-    f"OR f.chunk > 0 AND ts_match_vq(f.words, {_IN_CHUNK}))"
+    f"CASE WHEN f.chunk = 0 THEN ts_match_vq(f.words, {_WORDS}) "
+    f"ELSE ts_match_vq(f.words, {_IN_CHUNK}) END"
 )
 #: Entries in which words are counted.
-_SAMPLE = 1_000
+_SAMPLE = 300
 #: How well a match fits, by how often it has the words, and by its length.
 _SCORE = f"-ts_rank(f.words, {_WORDS}, 1)"
 _BYTES = " + ".join(
@@ -91,6 +97,22 @@ _MAY_BE_MEANT = (
 )
 
 
+#: Terms that most sessions pass.
+_USUAL = ("s.time_archived IS NULL", "s.relation IS DISTINCT FROM 'subagent'")
+
+
+def is_narrow(term: str) -> bool:
+    """Return whether few sessions may pass a term: no other than theirs is one."""
+    return term not in _USUAL and not _OF_OTHERS.search(term)
+
+
+def _has_words(vector: str, query: str) -> str:
+    """Return the condition of entries that GIN looks up."""
+    # Twice: of a query that it does not know the server expects one row of 200, and
+    # rather reads all of a small table. GIN looks each word up once.
+    return f"{vector} @@ {query} AND {vector} @@ {query}"
+
+
 def _bounds(bounds: Collection[str], place: str, session: str) -> list[str]:
     return [
         _BOUNDS[name].format(place=place, session=session)
@@ -108,98 +130,210 @@ class MatchShape(NamedTuple):
     order: str
     #: Whether one match of a session is enough.
     is_once: bool = False
+    #: Whether message and texts of each match are read.
+    has_texts: bool = False
     #: The most matches. A server that does not know it plans each query anew.
     limit: int = 0
 
 
-def _select_matches(shape: MatchShape, *of_entries: str) -> str:
+#: Those of `search_walk.Candidate`.
+_COLUMNS = "place, session_id, seq, sort_key, is_partial, has_siblings"
+_NO_SESSION = 'CAST(NULL AS TEXT) COLLATE "C"'
+_NO_SESSIONS = 'CAST(ARRAY[] AS TEXT[]) COLLATE "C"'
+#: Where the newest places end and begin, and where a walk from there stops.
+_SPAN = (
+    "SELECT ends, greatest(ends - :window, :last) AS begins, "
+    "greatest(ends - :window - :reach, :last) AS stops FROM (SELECT "
+    "least(:before, (SELECT coalesce(max(place), 0) + 1 FROM part_search)) AS ends) "
+    "AS newest_place"
+)
+_BEGINS = "(SELECT begins FROM span)"
+_NEWEST, _PROBED, _RARE = (
+    f"(SELECT count(*) FROM {name})" for name in ("newest", "probe", "rare")
+)
+#: Matches of the probe that are looked up at once if only one of a session is returned.
+_RARE_AT_ONCE = 200
+
+
+def _select_match(shape: MatchShape, of_entries: Sequence[str], entries: str) -> str:
     """Return the query for the entries that pass conditions, terms and bounds.
 
-    Its columns are `_COLUMNS`. Parts are looked up for each match: to read all of them
-    in the same order, as a server would, is no faster.
+    Its columns are `_COLUMNS`. Part and session are looked up for each match, each if
+    something depends on it: to read all of them in the same order, as a server would,
+    is no faster.
     """
-    terms, bounds, order, *_ = shape
-    sort_key = {"newest": "NULL", "time": "-x.time_created", "rank": _SCORE}[order]
-    has_siblings = "false"
-    of_parts = ["p.rid = f.place", "p.indexed = 1", _VISIBLE, *terms]
-    if "spread" in bounds:
-        of_parts.append(_HAS_SIBLINGS)
-    elif "together" in bounds:
-        has_siblings = _HAS_SIBLINGS
-    if "comparison" in bounds:
+    of_sessions = [term for term in shape.terms if not _OF_OTHERS.search(term)]
+    of_parts = [term for term in shape.terms if _OF_OTHERS.search(term)]
+    if "comparison" in shape.bounds:
         of_parts.append(_MAY_BE_MEANT)
-    conditions = [*of_entries, *_bounds(bounds, "f.place", "f.session_id")]
-    if "in_order" in bounds:
+    conditions = [*of_entries, *_bounds(shape.bounds, "f.place", "f.session_id")]
+    if "in_order" in shape.bounds:
         conditions.append(_IN_ORDER)
-    where = " AND ".join(of_parts)
-    messages = _MESSAGES if _OF_MESSAGE.search(where) else ""
+    is_partial = "f.chunk > 0"
+    if "in_order" in shape.bounds:
+        is_partial = "(f.chunk > 0 OR NOT f.is_in_order)"
+    has_siblings = "0"
+    if "spread" in shape.bounds:
+        conditions.append(_ENTRY_HAS_SIBLINGS)
+    elif "together" in shape.bounds:
+        has_siblings = f"CAST({_ENTRY_HAS_SIBLINGS} AS INTEGER)"
+    sort_key = {"newest": "NULL", "time": "-x.time_created", "rank": _SCORE}
+    parts = ""
+    if of_parts or shape.order == "time":
+        where = " AND ".join(["p.rid = f.place", *of_parts])
+        messages = _MESSAGES if _OF_MESSAGE.search(where) else ""
+        sessions = _SESSIONS if _OF_SESSION.search(where) else ""
+        parts = (
+            "CROSS JOIN LATERAL (SELECT p.time_created "
+            f"FROM part AS p {messages} {sessions} WHERE {where} OFFSET 0) AS x"
+        )
+    visible = " AND ".join(["s.id = f.session_id", _VISIBLE, *of_sessions])
     return (
-        f"SELECT f.place, f.session_id, x.seq, {sort_key} AS sort_key, "
-        "f.chunk > 0 AS is_split, x.has_siblings FROM part_search AS f CROSS JOIN "
-        f"LATERAL (SELECT p.seq, p.time_created, {has_siblings} AS has_siblings "
-        f"FROM part AS p {messages} {_SESSIONS} WHERE {where} OFFSET 0) AS x "
+        "SELECT f.place, f.session_id, f.seq, "
+        f"CAST({sort_key[shape.order]} AS DOUBLE PRECISION) AS sort_key, "
+        f"CAST({is_partial} AS INTEGER) AS is_partial, {has_siblings} AS has_siblings "
+        f"FROM {entries} CROSS JOIN LATERAL "
+        f"(SELECT FROM session AS s WHERE {visible} OFFSET 0) AS y {parts} "
         f"WHERE {' AND '.join(conditions)} ORDER BY f.place DESC"
     )
 
 
-#: Those of `search_walk.Candidate`.
-_COLUMNS = "place, session_id, seq, sort_key, is_split, has_siblings"
+def _walk(shape: MatchShape, condition: str, ends: str, begins: str, seen: str) -> str:
+    """Return the query that walks entries, backwards, up to the limit.
 
-
-def _walk(shape: MatchShape, *of_entries: str) -> Statement:
-    """Return the query that walks the entries, backwards, up to the limit."""
-    newest = _select_matches(shape, _IS_MATCH, *of_entries)
+    Over ``span`` *ends* is the place that follows the last one, and *begins* the first.
+    Nothing is walked unless *condition* is true. With ``is_once`` the sessions *seen*
+    are passed over.
+    """
+    entries = "part_search AS f"
+    # A pair, as the server takes two bounds of a column for a few rows, and sorts them.
+    begun = f"(f.place, f.chunk) >= ((SELECT {begins} FROM span), 0)"
     if not shape.is_once:
-        return ComposedStatement(f"{newest} LIMIT {shape.limit}")
+        # That it depends on a row keeps the server from sorting in several processes.
+        walk = _select_match(
+            shape, [condition, _IS_MATCH, begun, f"f.place < span.{ends}"], entries
+        )
+        return (
+            "SELECT walk.* FROM span "
+            f"CROSS JOIN LATERAL ({walk} LIMIT {shape.limit}) AS walk"
+        )
 
     # From the match of one session to that of the next. The session is compared first:
     # a long one may have thousands of other matches.
     is_next = f"CASE WHEN f.session_id <> ALL (w.seen) THEN {_IS_MATCH} ELSE false END"
-    following = _select_matches(shape, "f.place < w.place", is_next, *of_entries)
-    return ComposedStatement(
+    following = _select_match(shape, ["f.place < w.place", begun, is_next], entries)
+    return (
         f"WITH RECURSIVE walk ({_COLUMNS}, seen) AS ("
-        f"(SELECT q.*, ARRAY[q.session_id] FROM ({newest} LIMIT 1) AS q) "
+        f"SELECT {ends}, {_NO_SESSION}, CAST(0 AS BIGINT), "
+        f"CAST(NULL AS DOUBLE PRECISION), 0, 0, {seen} FROM span WHERE {condition} "
         "UNION ALL SELECT q.*, w.seen || q.session_id FROM walk AS w "
         f"CROSS JOIN LATERAL ({following} LIMIT 1) AS q) "
-        f"SELECT {_COLUMNS} FROM walk LIMIT {shape.limit}"
+        f"SELECT {_COLUMNS} FROM walk WHERE session_id IS NOT NULL LIMIT {shape.limit}"
     )
 
 
-@lru_cache(maxsize=256)
-def walk_statement(shape: MatchShape) -> Statement:
-    """Return the query for the newest matches."""
-    return _walk(shape)
+def _probe(chunk: str, words: str) -> str:
+    # The sums keep the server from walking all places. To depend on a row keeps it from
+    # starting workers for what is perhaps not run.
+    return (
+        "SELECT found.place FROM span CROSS JOIN LATERAL (SELECT f.place "
+        f"FROM part_search AS f WHERE {_NEWEST} < :enough AND {_BEGINS} > :last "
+        f"AND f.chunk {chunk} AND {_has_words('f.words', words)} "
+        "AND f.place + 0 < span.begins "
+        "AND f.place + 0 >= :last LIMIT :many) AS found"
+    )
 
 
-@lru_cache(maxsize=256)
-def newest_statement(shape: MatchShape) -> Statement:
-    """Return that query for the newest ``:window`` places alone."""
-    end = "(SELECT coalesce(max(place), 0) FROM part_search)"
-    for name in ("cursor", "top"):
-        if name in shape.bounds:
-            end = f":{name}"
-            break
-    return _walk(shape, f"f.place >= {end} - :window")
+def _rare_matches(shape: MatchShape) -> str:
+    """Return the query for the matches that the probe has found, if it found all."""
+    found = (
+        f"(SELECT DISTINCT place FROM probe WHERE {_PROBED} < :many "
+        "ORDER BY place DESC OFFSET 0) AS found CROSS JOIN part_search AS f"
+    )
+    bounds = ["f.place = found.place", "f.chunk <= 1"]
+    if shape.is_once:
+        bounds.append("f.session_id NOT IN (SELECT session_id FROM newest)")
+    return f"{_select_match(shape, bounds, found)} LIMIT {_most_rare(shape)}"
+
+
+def _most_rare(shape: MatchShape) -> int:
+    return max(shape.limit, _RARE_AT_ONCE) if shape.is_once else shape.limit
 
 
 @lru_cache(maxsize=256)
 def match_statement(shape: MatchShape) -> Statement:
-    """Return the query for the matches among ``:places``, newest first."""
+    """Return the query for the newest matches before ``:before`` and from ``:last`` on.
+
+    The newest ``:window`` places are walked. If they have ``:enough``, ``:reach``
+    further places are. If not, all other matches are looked up, unless they are
+    ``:many``: then all places are walked if ``:is_far``.
+
+    If there is room for more matches, the first column is the place before which
+    entries were not walked, and the second that before which matches were not looked
+    up, or else NULL. Then come the columns of a `search_walk.Candidate`; the only row
+    has NULL there if there is no match.
+    """
+    is_promising, is_frequent = f"{_NEWEST} >= :enough", f"{_PROBED} >= :many"
+    is_short = f"{_NEWEST} < {shape.limit} AND {_BEGINS} > :last"
+    is_walked = f"{is_short} AND ({is_promising} OR :is_far = 1 AND {is_frequent})"
+    walk_begins = f"CASE WHEN {is_promising} THEN stops ELSE :last END"
+    seen = "ARRAY(SELECT session_id FROM newest)"
+    ctes = {
+        "span": _SPAN,
+        "newest": _walk(shape, "true", "ends", "begins", _NO_SESSIONS),
+        "probe": f"{_probe('= 0', _WORDS)} UNION ALL {_probe('> 0', _IN_CHUNK)}",
+        "rare": _rare_matches(shape),
+        "walked": _walk(shape, is_walked, "begins", walk_begins, seen),
+    }
+    sources = ("newest", "rare", "walked")
+    united = " UNION ALL ".join(f"SELECT {_COLUMNS} FROM {name}" for name in sources)
+    unlooked = "CAST(NULL AS BIGINT)"
+    if shape.is_once:
+        united = (
+            f"SELECT DISTINCT ON (session_id) {_COLUMNS} FROM ({united}) AS every "
+            "ORDER BY session_id, place DESC"
+        )
+        unlooked = (
+            f"CASE WHEN {_RARE} = {_most_rare(shape)} "
+            "THEN (SELECT min(place) FROM rare) END"
+        )
+    ctes["matches"] = (
+        f"SELECT {_COLUMNS} FROM ({united}) AS every "
+        f"ORDER BY place DESC LIMIT {shape.limit}"
+    )
+    unwalked = (
+        f"CASE WHEN {is_short} THEN CASE WHEN {is_promising} THEN span.stops "
+        f"WHEN :is_far = 0 AND {is_frequent} THEN span.begins END END"
+    )
+    queries = ", ".join(f"{name} AS MATERIALIZED ({q})" for name, q in ctes.items())
+    columns, texts = _match_columns(shape, "LEFT ")
     return ComposedStatement(
-        _select_matches(shape, "f.chunk <= 1", f"f.place IN {_PLACES}")
+        f"WITH {queries} SELECT {unwalked}, {unlooked}, {columns} "
+        f"FROM span LEFT JOIN matches AS x ON true {texts} ORDER BY x.place DESC"
     )
 
 
-@lru_cache(maxsize=16)
-def probe_statement(bounds: tuple[str, ...]) -> Statement:
-    """Return the query for the places of all matches, unless they are ``:many``."""
-    ends = _bounds([name for name in bounds if name in _ENDS], "f.place", "")
-    further = "".join(f" AND {term}" for term in ends)
+def _match_columns(shape: MatchShape, join: str) -> tuple[str, str]:
+    """Return the columns of a match ``x``, and the joins that they need."""
+    columns = ", ".join(f"x.{name}" for name in _COLUMNS.split(", "))
+    if not shape.has_texts:
+        return columns, ""
+    texts = (
+        f"{join}JOIN LATERAL (SELECT m.id, {TEXTS_OF_PART} FROM part AS p {_MESSAGES} "
+        "WHERE p.rid = x.place OFFSET 0) AS t ON true"
+    )
+    return f"{columns}, t.*", texts
+
+
+@lru_cache(maxsize=256)
+def place_statement(shape: MatchShape) -> Statement:
+    """Return the query for the matches among ``:places``, newest first."""
+    entries = f"{_PLACES} AS listed(place) CROSS JOIN part_search AS f"
+    conditions = ["f.place = listed.place", "f.chunk <= 1"]
+    matches = _select_match(shape, conditions, entries)
+    columns, texts = _match_columns(shape, "")
     return ComposedStatement(
-        "(SELECT f.place FROM part_search AS f "
-        f"WHERE f.chunk = 0 AND f.words @@ {_WORDS}{further} LIMIT :many) UNION "
-        "(SELECT f.place FROM part_search AS f "
-        f"WHERE f.chunk > 0 AND f.words @@ {_IN_CHUNK}{further} LIMIT :many)"
+        f"SELECT {columns} FROM ({matches}) AS x {texts} ORDER BY x.place DESC"
     )
 
 
@@ -221,16 +355,21 @@ def session_match_statement(shape: MatchShape) -> Statement:
         "p.session_id = listed.id",
         "p.indexed = 1",
         *shape.terms,
-        *_bounds(shape.bounds, "p.rid", "p.session_id"),
+        # The sum keeps the server from reading a range of all parts for each session.
+        *_bounds(shape.bounds, "(p.rid + 0)", "p.session_id"),
     ]
     where = " AND ".join(of_parts)
     messages = _MESSAGES if _OF_MESSAGE.search(where) else ""
-    in_order = f" AND {_IN_ORDER}" if "in_order" in shape.bounds else ""
+    in_order, is_partial = "", "f.chunk > 0"
+    if "in_order" in shape.bounds:
+        in_order = f" AND {_IN_ORDER}"
+        is_partial = "(f.chunk > 0 OR NOT f.is_in_order)"
     return ComposedStatement(
-        "SELECT x.rid, x.session_id, x.seq, NULL, f.chunk > 0, false "
+        "SELECT x.rid, x.session_id, x.seq, NULL, f.is_partial, 0 "
         f"FROM {DIALECT.list_text('ids', str)} AS listed(id) CROSS JOIN LATERAL ("
         f"SELECT p.rid, p.session_id, p.seq FROM part AS p {_SESSIONS} {messages} "
-        f"WHERE {where} OFFSET 0) AS x CROSS JOIN LATERAL (SELECT f.chunk "
+        f"WHERE {where} OFFSET 0) AS x CROSS JOIN LATERAL "
+        f"(SELECT CAST({is_partial} AS INTEGER) AS is_partial "
         f"FROM part_search AS f WHERE f.place = x.rid AND {_IS_MATCH}{in_order} "
         "OFFSET 0) AS f"
     )
@@ -253,23 +392,23 @@ NEWEST_PLACE = ComposedStatement("SELECT coalesce(max(rid), 0) FROM part")
 #: Place, message and texts of the parts ``:places``.
 TEXTS = ComposedStatement(
     f"SELECT p.rid, m.id, {TEXTS_OF_PART} FROM part AS p {_MESSAGES} "
-    f"WHERE p.rid IN {_PLACES}"
+    f"WHERE p.rid = ANY (ARRAY{_PLACES})"
 )
 #: The same of all parts of their messages that are found; the first column is the part
 #: that is asked for.
 SIBLINGS = ComposedStatement(
     f"SELECT a.rid, p.rid, {TEXTS_OF_PART} FROM part AS a "
     "JOIN part AS p ON p.session_id = a.session_id AND p.seq = a.seq "
-    f"WHERE a.rid IN {_PLACES} AND p.indexed = 1"
+    f"WHERE a.rid = ANY (ARRAY{_PLACES}) AND p.indexed = 1"
 )
 CONTENTS = ComposedStatement(
     f"SELECT p.rid, p.tool, p.input, {_LARGE_INPUT}, p.text, {_LARGE_TEXT}, "
-    f"s.directory FROM part AS p {_SESSIONS} WHERE p.rid IN {_PLACES} "
+    f"s.directory FROM part AS p {_SESSIONS} WHERE p.rid = ANY (ARRAY{_PLACES}) "
     # A call that failed changed nothing.
     "AND p.status IS DISTINCT FROM 'error'"
 )
 
-# -- texts that no index knows -----------------------------------------------------
+# -- texts that are scanned, titles and prompts ------------------------------------
 
 
 @lru_cache(maxsize=256)
@@ -286,7 +425,7 @@ def scan_statement(
     where = " AND ".join(conditions)
     messages = _MESSAGES if _OF_MESSAGE.search(where) else ""
     has_siblings = (
-        "false" if {"together", "spread"}.isdisjoint(bounds) else _HAS_SIBLINGS
+        "false" if {"together", "spread"}.isdisjoint(bounds) else _PART_HAS_SIBLINGS
     )
     return ComposedStatement(
         f"SELECT p.rid, p.session_id, p.seq, {sort_key}, {_BYTES}, p.time_created, "
@@ -296,25 +435,65 @@ def scan_statement(
     )
 
 
-#: Titles that are read at once.
-TITLES_AT_ONCE = 1_000
+#: Titles and prompts with the words of a query that are looked up; if there are more,
+#: the texts themselves are read, newest first, up to the limit.
+_MOST_TEXTS = 1_000
+
+
+def _probed_texts(name: str, *more: str) -> str:
+    """Return the query WITH the places of what may be meant, by its words or *more*."""
+    conditions = (_has_words("words", _IN_TITLE), "words IS NULL", *more)
+    places = " UNION ALL ".join(
+        f"(SELECT place FROM {name} WHERE {each} LIMIT {_MOST_TEXTS + 1})"
+        for each in conditions
+    )
+    return (
+        f"WITH probe AS MATERIALIZED ({places}), "
+        "probed AS MATERIALIZED (SELECT count(*) AS number FROM probe) "
+    )
+
+
+def _few_or_walked(few: str, walked: str, order: str, limit: str) -> str:
+    """Return the query for what the probe found, if it is little, or else for a walk.
+
+    That they depend on a row keeps the server from sorting in several processes.
+    """
+    return (
+        f"SELECT few.* FROM probed CROSS JOIN LATERAL ({few} "
+        f"AND probed.number <= {_MOST_TEXTS} OFFSET 0) AS few UNION ALL "
+        f"SELECT walked.* FROM probed CROSS JOIN LATERAL ({walked} "
+        f"AND probed.number > {_MOST_TEXTS} ORDER BY {order} LIMIT {limit}) AS walked "
+    )
 
 
 @lru_cache(maxsize=256)
-def title_statement(terms: tuple[str, ...], bounds: tuple[str, ...]) -> Statement:
+def title_statement(
+    terms: tuple[str, ...], bounds: tuple[str, ...], has_words: bool, limit: int
+) -> Statement:
     """Return the query for the next sessions whose title or own id may be meant."""
     conditions = [_VISIBLE, "s.message_count > 0", *terms]
     may_match = _may_have("s.title")
+    of_own_id = []
     if "own_id" in bounds:
         may_match = f"({may_match} OR starts_with(s.source_id, :own_id))"
-    conditions.append(may_match)
+        of_own_id = ["own_id >= :own_id AND own_id < :own_id || chr(1114111)"]
     if "cursor" in bounds:
         conditions.append("s.rid < :cursor")
     if "shown" in bounds:
         conditions.append(f"s.id NOT IN {DIALECT.list_text('shown', str)}")
-    return ComposedStatement(
+    select = (
         "SELECT s.rid, s.id, s.title, s.source_id FROM session AS s "
-        f"WHERE {' AND '.join(conditions)} ORDER BY s.rid DESC LIMIT {TITLES_AT_ONCE}"
+        f"WHERE {' AND '.join(conditions)}"
+    )
+    walked = f"{select} AND {may_match}"
+    if not has_words:
+        return ComposedStatement(f"{walked} ORDER BY s.rid DESC LIMIT {limit}")
+
+    few = f"{select} AND s.rid = ANY (ARRAY(SELECT place FROM probe))"
+    return ComposedStatement(
+        f"{_probed_texts('session_search', *of_own_id)}"
+        f"{_few_or_walked(few, walked, 's.rid DESC', str(limit))}"
+        f"ORDER BY 1 DESC LIMIT {limit}"
     )
 
 
@@ -328,16 +507,28 @@ FIRST_MESSAGES = ComposedStatement(
 
 @lru_cache(maxsize=256)
 def prompt_statement(
-    columns: str, terms: tuple[str, ...], is_compared: bool, is_later: bool
+    columns: str,
+    terms: tuple[str, ...],
+    is_compared: bool,
+    has_words: bool,
+    is_later: bool,
 ) -> Statement:
     """Return the query for prompts that may be meant, newest first, up to ``:rows``."""
     conditions = ["true", *terms]
-    if is_compared:
-        conditions.append(_may_have("prompt.text"))
     if is_later:
         conditions.append("(time_created, id) < (:after, :after_id)")
-    return ComposedStatement(
+    select = (
         f"SELECT time_created, id, text, {columns} FROM prompt "
-        f"WHERE {' AND '.join(conditions)} "
-        "ORDER BY time_created DESC, id DESC LIMIT :rows"
+        f"WHERE {' AND '.join(conditions)}"
+    )
+    walked = f"{select} AND {_may_have('prompt.text')}" if is_compared else select
+    order = "time_created DESC, id DESC"
+    if not has_words:
+        return ComposedStatement(f"{walked} ORDER BY {order} LIMIT :rows")
+
+    few = f"{select} AND rid = ANY (ARRAY(SELECT place FROM probe))"
+    return ComposedStatement(
+        f"{_probed_texts('prompt_search')}"
+        f"{_few_or_walked(few, walked, order, ':rows')}"
+        "ORDER BY 1 DESC, 2 DESC LIMIT :rows"
     )

@@ -3,29 +3,33 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from sessiondb.engine.postgresql.search_query import read_match, read_possible
 from sessiondb.engine.postgresql.search_statements import (
     MatchShape,
+    is_narrow,
     match_statement,
-    newest_statement,
-    probe_statement,
+    place_statement,
     session_match_statement,
     session_statement,
-    walk_statement,
 )
 from sessiondb.engine.search_index import BOUNDS
-from sessiondb.engine.sql import Read, Rows, Statement, as_list
+from sessiondb.engine.sql import Read, Rows, as_list
 
 #: The newest places, which are walked whatever the word is. If so many times as many
-#: places seem to have enough matches, all are walked.
-_WINDOW, _MOST_WINDOWS = 500, 20
-#: Matches that are looked up, a few at once; more are walked.
-_MOST_PLACES, _PLACES_AT_ONCE = 1_000, 200
+#: places seem to have enough matches, these are walked.
+_WINDOW, _MOST_WINDOWS = 200, 50
+#: The same if only few sessions may pass.
+_NARROW_WINDOW = 2_000
+#: Matches that are looked up rather than walked, at least, and for each that is wanted.
+_MOST_PLACES, _MOST_TIMES = 1_000, 5
+#: Matches in a few sessions that are looked up at once.
+_PLACES_AT_ONCE = 200
 #: Sessions, and messages of them, in which all matches are looked up.
 _MOST_SESSIONS, _MOST_MESSAGES = 200, 5_000
+_LAST_PLACE = (1 << 63) - 1
 
 
 class Candidate(NamedTuple):
@@ -35,10 +39,25 @@ class Candidate(NamedTuple):
     session_id: str
     seq: int
     sort_key: Any
-    #: Whether its words are in several chunks, of which one has a word of the query.
-    is_split: int
+    #: Whether its entry does not say all: its words are in several chunks, of which one
+    #: has a word of the query, or they may have to be in a row, and it lost places.
+    is_partial: int
     #: Whether its message has other parts; False if nothing depends on them.
     has_siblings: int
+    #: The id of its message, and its columns `TEXTS_OF_PART`, if these are read.
+    message_id: str | None = None
+    texts: tuple[Any, ...] = ()
+
+    @classmethod
+    def of_row(cls, row: Sequence[Any]) -> Candidate:
+        """Return the candidate of a row, with message and texts if it has them."""
+        if len(row) <= _OWN_COLUMNS:
+            return cls._make([*row, None, ()])
+        own, message_id = row[:_OWN_COLUMNS], row[_OWN_COLUMNS]
+        return cls._make([*own, message_id, tuple(row[_OWN_COLUMNS + 1 :])])
+
+
+_OWN_COLUMNS = len(Candidate._fields) - 2
 
 
 class MatchWalk:
@@ -51,101 +70,120 @@ class MatchWalk:
         order: str,
         *,
         is_once: bool = False,
+        has_texts: bool = False,
     ) -> None:
-        """With *is_once* it passes over further candidates of a session."""
-        self._shape = MatchShape(tuple(terms), (), order, is_once)
+        """With *is_once* it passes over further candidates of a session.
+
+        With *has_texts* candidates have the id of their message, and their texts.
+        """
         self._params = {**params, **words_of(params)}
-        #: What may answer the next read, in order.
-        self._steps = [
-            self._read_newest,
-            self._read_rare,
-            self._read_in_sessions,
-            self._read_all,
-        ]
+        before = params.get("cursor", _LAST_PLACE)
+        self._params["before"] = min(before, params.get("top", _LAST_PLACE - 1) + 1)
+        self._params.setdefault("last", 0)
+        bounds = set(bounds_in(params)) - {"cursor", "top", "last"}
+        if "in_order" in self._params:
+            bounds.add("in_order")
+        self._shape = MatchShape(
+            tuple(terms), tuple(sorted(bounds)), order, is_once, has_texts
+        )
+        #: Whether the newest places tell how many matches the others have.
+        self._may_be_enough = True
+        #: Whether the sessions may be so few that all their matches are looked up.
+        self._may_be_few = any(is_narrow(term) for term in terms)
+        #: Whether all remaining places are walked.
+        self._is_walk = False
         #: Places of candidates that are looked up, newest last.
         self._places: list[int] = []
+        #: Whether there are no more candidates but those.
+        self._is_at_end = False
 
     @property
     def is_done(self) -> bool:
         """Whether there are no more candidates."""
-        return not self._steps and not self._places
+        return self._is_at_end and not self._places
 
     def read(self, most: int) -> Read[list[Candidate]]:
         """Return about *most* of the next candidates; none at the end."""
         while not self.is_done:
             if self._places:
-                rows = yield from self._look_up()
+                rows = yield from self._look_up(most)
             else:
-                rows = yield from self._steps[0](most)
+                rows = yield from self._read_matches(most)
             if rows:
-                self._params["cursor"] = rows[-1][0]
                 return self._candidates(rows)
         return []
 
     def _candidates(self, rows: Rows) -> list[Candidate]:
-        """Return each part once, in spite of its chunks, or each session."""
-        candidates: dict[Any, Candidate] = {}
-        for candidate in map(Candidate._make, rows):
-            key = candidate.session_id if self._shape.is_once else candidate.place
-            candidates.setdefault(key, candidate)
-        if self._shape.is_once:
-            seen = json.loads(self._params.get("seen", "[]"))
-            self._params["seen"] = as_list([*seen, *candidates])
-        return list(candidates.values())
+        """Return each part once, or each session."""
+        candidates = [Candidate.of_row(row) for row in rows]
+        if not self._shape.is_once:
+            return candidates
+        by_session: dict[str, Candidate] = {}
+        for candidate in candidates:
+            by_session.setdefault(candidate.session_id, candidate)
+        seen = json.loads(self._params.get("seen", "[]"))
+        self._params["seen"] = as_list([*seen, *by_session])
+        self._shape = self._shape._replace(
+            bounds=tuple(sorted({*self._shape.bounds, "seen"}))
+        )
+        return list(by_session.values())
 
-    def _drop(self, step: Callable[[int], Read[Rows]]) -> None:
-        self._steps = [each for each in self._steps if each != step]
-
-    def _read_newest(self, most: int) -> Read[Rows]:
-        """Walk the newest places, as long as they have enough."""
+    def _read_matches(self, most: int) -> Read[Rows]:
+        """Read the next matches, however many there are of them."""
         limit = _limit(most)
-        rows = yield from self._run(newest_statement, limit, window=_WINDOW)
-        if len(rows) * _MOST_WINDOWS >= most:
-            self._drop(self._read_rare)
-        if len(rows) < limit:
-            self._drop(self._read_newest)
-        return rows
+        bounds = {
+            "window": _NARROW_WINDOW if self._may_be_few else _WINDOW,
+            "enough": -(-limit // _MOST_WINDOWS),
+            "reach": _WINDOW * _MOST_WINDOWS,
+            "many": max(_MOST_PLACES, _MOST_TIMES * limit) + 1,
+            "is_far": int(not self._may_be_few),
+        }
+        if self._is_walk:
+            bounds |= {"enough": 0, "reach": _LAST_PLACE // 2}
+        elif not self._may_be_enough:
+            bounds["enough"] = limit
+        statement = match_statement(self._shape._replace(limit=limit))
+        rows = yield statement, self._params | bounds
+        matches = [row[2:] for row in rows if row[2] is not None]
+        unwalked, unlooked, *_ = rows[0]
+        if len(matches) == limit:
+            self._params["before"] = matches[-1][0]
+        elif unlooked is not None:
+            self._params["before"] = unlooked
+        elif unwalked is None or unwalked <= self._params["last"]:
+            self._is_at_end = True
+        else:
+            self._params["before"] = unwalked
+            if self._may_be_enough:
+                self._may_be_enough = False
+            else:
+                self._may_be_few, self._is_walk = False, True
+                yield from self._find_in_sessions()
+        return matches
 
-    def _read_rare(self, most: int) -> Read[Rows]:  # noqa: ARG002  they are few
-        """Look up the places of all matches, if these are few."""
-        self._drop(self._read_rare)
-        params = {**self._params, "many": _MOST_PLACES + 1}
-        rows = yield probe_statement(bounds_in(params)), params
-        if len(rows) <= _MOST_PLACES:
-            self._places = sorted([place for (place,) in rows])
-            self._steps = []
-        return []
-
-    def _read_in_sessions(self, most: int) -> Read[Rows]:  # noqa: ARG002  they are few
-        """Look up the places of matches in the sessions that pass, if these are few."""
-        self._drop(self._read_in_sessions)
-        sessions = yield from self._run(session_statement, many=_MOST_SESSIONS + 1)
+    def _find_in_sessions(self) -> Read[None]:
+        """Find the places of matches in the sessions that pass, if these are few."""
+        sessions = yield (
+            session_statement(self._shape),
+            {**self._params, "many": _MOST_SESSIONS + 1},
+        )
         messages = sum([message_count for _, message_count in sessions])
-        if len(sessions) <= _MOST_SESSIONS and messages <= _MOST_MESSAGES:
-            ids = as_list([session_id for session_id, _ in sessions])
-            rows = yield from self._run(session_match_statement, ids=ids)
-            self._places = sorted({row[0] for row in rows})
-            self._steps = []
-        return []
+        if len(sessions) > _MOST_SESSIONS or messages > _MOST_MESSAGES:
+            return
+        ids = as_list([session_id for session_id, _ in sessions])
+        bounds = (*self._shape.bounds, "before", "last")
+        shape = self._shape._replace(bounds=bounds)
+        rows = yield session_match_statement(shape), {**self._params, "ids": ids}
+        self._places = sorted({row[0] for row in rows})
+        self._is_at_end = True
 
-    def _read_all(self, most: int) -> Read[Rows]:
-        """Walk all entries."""
-        limit = _limit(most)
-        rows = yield from self._run(walk_statement, limit)
-        if len(rows) < limit:
-            self._steps = []
-        return rows
-
-    def _look_up(self) -> Read[Rows]:
-        places = self._places[-_PLACES_AT_ONCE:]
-        del self._places[-_PLACES_AT_ONCE:]
-        return (yield from self._run(match_statement, places=as_list(places)))
-
-    def _run(
-        self, write: Callable[[MatchShape], Statement], limit: int = 0, **more: Any
-    ) -> Read[Rows]:
-        shape = self._shape._replace(bounds=bounds_in(self._params), limit=limit)
-        return (yield write(shape), {**self._params, **more})
+    def _look_up(self, most: int) -> Read[Rows]:
+        """Read the next of the matches whose places are known."""
+        at_once = max(most, _PLACES_AT_ONCE)
+        places = self._places[-at_once:]
+        del self._places[-at_once:]
+        params = {**self._params, "places": as_list(places)}
+        return (yield place_statement(self._shape), params)
 
 
 def _limit(most: int) -> int:

@@ -7,28 +7,29 @@ the stored texts before it commits.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from sessiondb.dataclass import dataclass, field
 from sessiondb.engine.base import Connection
 from sessiondb.engine.postgresql.dialect import DIALECT
-from sessiondb.engine.postgresql.search_entries import entries_of
+from sessiondb.engine.postgresql.search_entries import entries_of, words_of_text
 from sessiondb.engine.postgresql.search_statements import TEXTS_OF_PART
 from sessiondb.engine.search_words import words_beside, words_of_json
 from sessiondb.engine.sql import Rows, as_list
 from sessiondb.schema.rows import PartAddress
 
-#: The name of the only part of the index: see `damaged`.
-NAME = "part_search"
+#: The parts of the index: see `damaged`.
+NAMES = ("part_search", "session_search", "prompt_search")
+_PARTS, _TITLES, _PROMPTS = NAMES
 #: Parts whose texts are in memory at once.
 _AT_ONCE = 100
 _STORED = (
-    f"SELECT p.rid, p.session_id, {TEXTS_OF_PART}, p.indexed, "
+    f"SELECT p.rid, p.session_id, p.seq, {TEXTS_OF_PART}, p.indexed, "
     "(SELECT max(f.chunk) FROM part_search AS f WHERE f.place = p.rid) FROM part AS p"
 )
-#: Place, session and texts of the parts of a list of addresses, whether they are to be
-#: found, and the last chunk of their entries, NULL without any.
+#: Place, session, seq and texts of the parts of a list of addresses, whether they are
+#: to be found, and the last chunk of their entries, NULL without any.
 _OF_ADDRESSES = (
     "SELECT stored.* FROM json_array_elements(CAST(:parts AS JSON)) AS address "
     f"CROSS JOIN LATERAL ({_STORED} WHERE p.session_id = address ->> 0 "
@@ -44,17 +45,18 @@ _TAKE_OUT = (
 )
 #: The entries of a JSON array.
 _EXPECTED = (
-    "SELECT CAST(value ->> 0 AS BIGINT), value ->> 1, CAST(value ->> 2 AS INTEGER), "
-    "CAST(value ->> 3 AS INTEGER) <> 0, CAST(value ->> 4 AS tsvector) "
+    "SELECT CAST(value ->> 0 AS BIGINT), value ->> 1, CAST(value ->> 2 AS BIGINT), "
+    "CAST(value ->> 3 AS INTEGER), CAST(value ->> 4 AS INTEGER) <> 0, "
+    "CAST(value ->> 5 AS tsvector) "
     "FROM json_array_elements(CAST(:entries AS JSON)) AS value"
 )
 _INSERT = (
-    "INSERT INTO part_search (place, session_id, chunk, is_in_order, words) "
+    "INSERT INTO part_search (place, session_id, seq, chunk, is_in_order, words) "
     f"{_EXPECTED}"
 )
 #: Whether they differ from those after ``:place`` up to ``:last``.
 _ENTRIES = (
-    "SELECT place, session_id, chunk, is_in_order, words FROM part_search "
+    "SELECT place, session_id, seq, chunk, is_in_order, words FROM part_search "
     "WHERE place > :place AND place <= :last"
 )
 _DIFFER = (
@@ -62,6 +64,73 @@ _DIFFER = (
     f"OR EXISTS (({_ENTRIES}) EXCEPT ({_EXPECTED}))"
 )
 _LAST_PLACE = (1 << 63) - 1
+#: The entries of a JSON array of ids and words. Each row is looked up: a server takes a
+#: list for 100 rows, and might read all there are.
+_LISTED = "FROM json_array_elements(CAST(:entries AS JSON)) AS value CROSS JOIN LATERAL"
+_PUT_TITLES = (
+    "INSERT INTO session_search (place, own_id, words) "
+    f"SELECT s.rid, s.source_id, CAST(value ->> 1 AS tsvector) {_LISTED} "
+    "(SELECT rid, source_id FROM session WHERE id = value ->> 0 OFFSET 0) AS s "
+    "ON CONFLICT (place) DO UPDATE SET own_id = excluded.own_id, words = excluded.words"
+)
+_PUT_PROMPTS = (
+    "INSERT INTO prompt_search (place, words) "
+    f"SELECT p.rid, CAST(value ->> 1 AS tsvector) {_LISTED} "
+    "(SELECT rid FROM prompt WHERE id = value ->> 0 OFFSET 0) AS p "
+    "ON CONFLICT (place) DO UPDATE SET words = excluded.words"
+)
+
+
+class _PlainTexts(NamedTuple):
+    """What has one text, by which it is found, and an entry that is found by its id."""
+
+    name: str
+    put: str
+    #: Row number, id and text of the next after ``:place``, in this order.
+    next: str
+    #: Whether the entries after ``:place`` up to ``:last`` are not those of
+    #: ``:entries``.
+    differ: str
+
+
+def _plain_texts(
+    name: str, put: str, table: str, text: str, *, own_id: str, own_id_of_row: str
+) -> _PlainTexts:
+    entries = (
+        f"SELECT r.id, {own_id}, f.words FROM {name} AS f JOIN {table} AS r "
+        "ON r.rid = f.place WHERE f.place > :place AND f.place <= :last"
+    )
+    expected = (
+        f"SELECT r.id, {own_id_of_row}, "
+        "CAST(value ->> 1 AS tsvector) "
+        "FROM json_array_elements(CAST(:entries AS JSON)) AS value "
+        f"JOIN {table} AS r ON r.id = value ->> 0"
+    )
+    return _PlainTexts(
+        name,
+        put,
+        f"SELECT rid, id, {text} FROM {table} WHERE rid > :place "
+        f"ORDER BY rid LIMIT {_AT_ONCE}",
+        f"SELECT EXISTS (({expected}) EXCEPT ({entries})) "
+        f"OR EXISTS (({entries}) EXCEPT ({expected}))",
+    )
+
+
+_PLAIN_TEXTS = (
+    _plain_texts(
+        _TITLES,
+        _PUT_TITLES,
+        "session",
+        "title",
+        # A session may lose its own id, and no other gets another one. An entry that
+        # still has it does no harm: what it yields is compared.
+        own_id="CASE WHEN r.source_id IS NOT NULL THEN f.own_id END",
+        own_id_of_row="r.source_id",
+    ),
+    _plain_texts(
+        _PROMPTS, _PUT_PROMPTS, "prompt", "text", own_id="0", own_id_of_row="0"
+    ),
+)
 
 
 class Texts(NamedTuple):
@@ -91,7 +160,7 @@ def read_texts(row: Sequence[Any]) -> Texts:
 def prepare(connection: Connection, parts: str) -> None:
     """Keep the words beside parts, a list of addresses: see `search_words`."""
     changed = []
-    for place, _, *row, _, _ in connection.execute(_OF_ADDRESSES, {"parts": parts}):
+    for place, _, _, *row, _, _ in connection.execute(_OF_ADDRESSES, {"parts": parts}):
         texts = read_texts(row)
         words = words_beside(texts.columns)
         if words != texts.words:
@@ -157,26 +226,71 @@ def take_out(connection: Connection, session_id: str, seq: int) -> None:
     connection.execute(_TAKE_OUT, (session_id, seq))
 
 
+def put_titles(connection: Connection, titles: Mapping[str, str]) -> None:
+    """Write the entries of sessions, by their ids, with these titles."""
+    _put_texts(connection, _PUT_TITLES, titles.items())
+
+
+def put_prompts(connection: Connection, prompts: Mapping[str, str]) -> None:
+    """Write the entries of prompts, by their ids, with these texts."""
+    _put_texts(connection, _PUT_PROMPTS, prompts.items())
+
+
+def _put_texts(
+    connection: Connection, put: str, texts: Iterable[tuple[str, str]]
+) -> None:
+    entries = _text_entries(texts)
+    if entries:
+        connection.execute(put, {"entries": json.dumps(entries)})
+
+
+def _text_entries(texts: Iterable[tuple[str, str]]) -> list[tuple[str, str | None]]:
+    return [(name, words_of_text(text)) for name, text in texts]
+
+
 def damaged(connection: Connection) -> Iterator[str]:
-    """Yield the name of the index if its entries are not those of the stored texts."""
+    """Yield the parts of the index whose entries are not those of the stored texts."""
+    if _parts_differ(connection):
+        yield _PARTS
+    for texts in _PLAIN_TEXTS:
+        if _texts_differ(connection, texts):
+            yield texts.name
+
+
+def _parts_differ(connection: Connection) -> bool:
     place = 0
-    for rows in _all_parts(connection):
+    for rows in _pages(connection, _NEXT):
         last = rows[-1][0]
-        if _differ(connection, place, last, _entries_of(rows)):
-            yield NAME
-            return
+        if _differ(connection, _DIFFER, place, last, _entries_of(rows)):
+            return True
         place = last
-    if _differ(connection, place, _LAST_PLACE, []):
-        yield NAME
+    return _differ(connection, _DIFFER, place, _LAST_PLACE, [])
 
 
-def rebuild(connection: Connection, names: Iterable[str] = (NAME,)) -> None:
-    """Make all entries again, if *names* has that of the index."""
-    if NAME not in names:
-        return
-    connection.execute("DELETE FROM part_search")
-    for rows in _all_parts(connection):
-        _insert(connection, rows)
+def _texts_differ(connection: Connection, texts: _PlainTexts) -> bool:
+    place = 0
+    for rows in _pages(connection, texts.next):
+        last = rows[-1][0]
+        entries = _text_entries([row[1:] for row in rows])
+        if _differ(connection, texts.differ, place, last, entries):
+            return True
+        place = last
+    # An entry refers to a row: there is none after the last.
+    return False
+
+
+def rebuild(connection: Connection, names: Iterable[str] = NAMES) -> None:
+    """Make all entries of the parts *names* of the index again."""
+    wanted = set(names)
+    if _PARTS in wanted:
+        connection.execute("DELETE FROM part_search")
+        for rows in _pages(connection, _NEXT):
+            _insert(connection, rows)
+    for texts in _PLAIN_TEXTS:
+        if texts.name in wanted:
+            connection.execute(f"DELETE FROM {texts.name}")
+            for rows in _pages(connection, texts.next):
+                _put_texts(connection, texts.put, [row[1:] for row in rows])
 
 
 def _insert(connection: Connection, rows: Rows) -> None:
@@ -186,10 +300,10 @@ def _insert(connection: Connection, rows: Rows) -> None:
         connection.execute(_INSERT, {"entries": json.dumps(entries)})
 
 
-def _all_parts(connection: Connection) -> Iterator[Rows]:
-    """Yield the rows of all parts, oldest first, some at a time."""
+def _pages(connection: Connection, following: str) -> Iterator[Rows]:
+    """Yield the rows of *following*, oldest first, some at a time."""
     place = 0
-    while rows := connection.execute(_NEXT, {"place": place}).fetchall():
+    while rows := connection.execute(following, {"place": place}).fetchall():
         yield rows
         place = rows[-1][0]
 
@@ -197,18 +311,22 @@ def _all_parts(connection: Connection) -> Iterator[Rows]:
 def _entries_of(rows: Rows) -> list[tuple[Any, ...]]:
     """Return the entries of parts, rows of `_STORED`."""
     entries = []
-    for place, session_id, *row, is_found, _ in rows:
+    for *place, row, is_found in [(*row[:3], row[3:-2], row[-2]) for row in rows]:
         if is_found:
             texts = read_texts(row)
             for chunk, is_in_order, words in entries_of(texts.columns, texts.words):
-                entries.append((place, session_id, chunk, int(is_in_order), words))
+                entries.append((*place, chunk, int(is_in_order), words))
     return entries
 
 
 def _differ(
-    connection: Connection, place: int, last: int, entries: list[tuple[Any, ...]]
+    connection: Connection,
+    differ: str,
+    place: int,
+    last: int,
+    entries: Sequence[tuple[Any, ...]],
 ) -> bool:
     """Return whether the entries after *place* up to *last* are not *entries*."""
     params = {"place": place, "last": last, "entries": json.dumps(entries)}
-    ((is_different,),) = connection.execute(_DIFFER, params).fetchall()
+    ((is_different,),) = connection.execute(differ, params).fetchall()
     return bool(is_different)

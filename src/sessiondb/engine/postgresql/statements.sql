@@ -127,9 +127,9 @@ WHERE session.parent_id = :sid AND session.time_deleted IS NULL
 -- effects.delete.MARK
 UPDATE session
 SET revision=(session.revision + 1), time_deleted=:now
-WHERE session.id IN (SELECT anon_1.value
+WHERE session.id = ANY (ARRAY(SELECT anon_1.value
 FROM (SELECT CAST(value AS TEXT) AS value
-FROM jsonb_array_elements_text(CAST(:ids AS JSONB)) AS listed(value)) AS anon_1)
+FROM jsonb_array_elements_text(CAST(:ids AS JSONB)) AS listed(value)) AS anon_1))
 
 -- effects.delete.DETACH
 UPDATE session
@@ -137,9 +137,9 @@ SET parent_id=NULL, parent_source_id=coalesce((SELECT session.parent_source_id
 FROM session AS parent
 WHERE parent.id = session.parent_id AND parent.source = session.source AND parent.source_id =
     session.parent_source_id), session.parent_id)
-WHERE session.id IN (SELECT anon_1.value
+WHERE session.id = ANY (ARRAY(SELECT anon_1.value
 FROM (SELECT CAST(value AS TEXT) AS value
-FROM jsonb_array_elements_text(CAST(:ids AS JSONB)) AS listed(value)) AS anon_1)
+FROM jsonb_array_elements_text(CAST(:ids AS JSONB)) AS listed(value)) AS anon_1))
 
 -- effects.delete.STAMP
 UPDATE session
@@ -981,9 +981,9 @@ FROM jsonb_array_elements_text(CAST(:seqs AS JSONB)) AS listed(value)) AS anon_1
 -- effects.removal.DROP_PROMPTS
 DELETE
 FROM prompt
-WHERE prompt.id IN (SELECT anon_1.value
+WHERE prompt.id = ANY (ARRAY(SELECT anon_1.value
 FROM (SELECT CAST(value AS TEXT) AS value
-FROM jsonb_array_elements_text(CAST(:ids AS JSONB)) AS listed(value)) AS anon_1)
+FROM jsonb_array_elements_text(CAST(:ids AS JSONB)) AS listed(value)) AS anon_1))
 
 -- effects.replacing.STORED
 SELECT message.id, message.parent_seq, message.turn_id, message.agent, message.provider_id,
@@ -1130,9 +1130,9 @@ RETURNING part.session_id, part.seq, part.idx
 -- effects.transaction.FREE
 DELETE
 FROM blob
-WHERE blob.hash IN (SELECT anon_1.value
+WHERE blob.hash = ANY (ARRAY(SELECT anon_1.value
 FROM (SELECT CAST(value AS TEXT) AS value
-FROM jsonb_array_elements_text(CAST(:hashes AS JSONB)) AS listed(value)) AS anon_1) AND NOT
+FROM jsonb_array_elements_text(CAST(:hashes AS JSONB)) AS listed(value)) AS anon_1)) AND NOT
     (EXISTS (SELECT *
 FROM part
 WHERE part.text_blob = blob.hash)) AND NOT (EXISTS (SELECT *
@@ -1306,16 +1306,16 @@ WHERE merge_base.session_id = :sid
 -- importing.beside.history.KNOWN
 SELECT prompt.id, prompt.session_id
 FROM prompt
-WHERE prompt.id IN (SELECT anon_1.value
+WHERE prompt.id = ANY (ARRAY(SELECT anon_1.value
 FROM (SELECT CAST(value AS TEXT) AS value
-FROM jsonb_array_elements_text(CAST(:names AS JSONB)) AS listed(value)) AS anon_1)
+FROM jsonb_array_elements_text(CAST(:names AS JSONB)) AS listed(value)) AS anon_1))
 
 -- importing.beside.history.SESSIONS
 SELECT session.id, session.source, session.source_id, session.time_deleted
 FROM session
-WHERE session.id IN (SELECT anon_1.value
+WHERE session.id = ANY (ARRAY(SELECT anon_1.value
 FROM (SELECT CAST(value AS TEXT) AS value
-FROM jsonb_array_elements_text(CAST(:own AS JSONB)) AS listed(value)) AS anon_1) OR
+FROM jsonb_array_elements_text(CAST(:own AS JSONB)) AS listed(value)) AS anon_1)) OR
     session.source = :source AND session.source_id IN (SELECT anon_2.value
 FROM (SELECT CAST(value AS TEXT) AS value
 FROM jsonb_array_elements_text(CAST(:names AS JSONB)) AS listed(value)) AS anon_2)
@@ -1350,16 +1350,16 @@ WHERE prompt.id = :pid
 -- importing.beside.prompts.KNOWN
 SELECT prompt.id, prompt.text, prompt.session_id
 FROM prompt
-WHERE prompt.id IN (SELECT anon_1.value
+WHERE prompt.id = ANY (ARRAY(SELECT anon_1.value
 FROM (SELECT CAST(value AS TEXT) AS value
-FROM jsonb_array_elements_text(CAST(:names AS JSONB)) AS listed(value)) AS anon_1)
+FROM jsonb_array_elements_text(CAST(:names AS JSONB)) AS listed(value)) AS anon_1))
 
 -- importing.beside.prompts.REMOVE
 DELETE
 FROM prompt
-WHERE prompt.id IN (SELECT anon_1.value
+WHERE prompt.id = ANY (ARRAY(SELECT anon_1.value
 FROM (SELECT CAST(value AS TEXT) AS value
-FROM jsonb_array_elements_text(CAST(:names AS JSONB)) AS listed(value)) AS anon_1) AND
+FROM jsonb_array_elements_text(CAST(:names AS JSONB)) AS listed(value)) AS anon_1)) AND
     prompt.session_id = :sid
 
 -- importing.beside.prompts.OF_SESSION
@@ -1604,9 +1604,9 @@ SELECT child.id, parent.id AS id_1, child.parent_source_id, child.relation, chil
     child.namespace
 FROM session AS child
 JOIN session AS parent ON parent.id = child.parent_source_id
-WHERE parent.id IN (SELECT anon_2.value
+WHERE parent.id = ANY (ARRAY(SELECT anon_2.value
 FROM (SELECT CAST(value AS TEXT) AS value
-FROM jsonb_array_elements_text(CAST(:ids AS JSONB)) AS listed(value)) AS anon_2) AND
+FROM jsonb_array_elements_text(CAST(:ids AS JSONB)) AS listed(value)) AS anon_2)) AND
     child.parent_source_id IS NOT NULL AND child.parent_id IS NULL AND child.time_deleted IS
     NULL AND parent.time_deleted IS NULL
 ORDER BY child.time_created, child.id DESC
@@ -1829,9 +1829,9 @@ SELECT session.root_id, message.seq, message.id, message.time_created, message.u
     coalesce(message.usage_name, nullif(message.response_id, ''), message.id) AS coalesce_1
 FROM session
 JOIN message ON session.id = message.session_id
-WHERE session.id IN (SELECT anon_1.value
+WHERE session.id = ANY (ARRAY(SELECT anon_1.value
 FROM (SELECT CAST(value AS TEXT) AS value
-FROM jsonb_array_elements_text(CAST(:names AS JSONB)) AS listed(value)) AS anon_1) AND
+FROM jsonb_array_elements_text(CAST(:names AS JSONB)) AS listed(value)) AS anon_1)) AND
     session.relation = 'fork' AND message.seq <= session.parent_seq AND message.inherited = 0
     AND (EXISTS (SELECT *
 FROM message AS message_1
@@ -2127,9 +2127,9 @@ FROM jsonb_array_elements_text(CAST(:seqs AS JSONB)) AS listed(value)) AS anon_1
 -- repository.decode.BLOBS
 SELECT blob.hash, blob.size, blob.encoding, blob.data
 FROM blob
-WHERE blob.hash IN (SELECT anon_1.value
+WHERE blob.hash = ANY (ARRAY(SELECT anon_1.value
 FROM (SELECT CAST(value AS TEXT) AS value
-FROM jsonb_array_elements_text(CAST(:names AS JSONB)) AS listed(value)) AS anon_1)
+FROM jsonb_array_elements_text(CAST(:names AS JSONB)) AS listed(value)) AS anon_1))
 
 -- repository.extensions.VERSION
 SELECT extension.name, extension.version
@@ -2139,9 +2139,9 @@ WHERE extension.name = :name
 -- repository.extensions.VERSIONS
 SELECT extension.name, extension.version
 FROM extension
-WHERE extension.name IN (SELECT anon_1.value
+WHERE extension.name = ANY (ARRAY(SELECT anon_1.value
 FROM (SELECT CAST(value AS TEXT) AS value
-FROM jsonb_array_elements_text(CAST(:names AS JSONB)) AS listed(value)) AS anon_1)
+FROM jsonb_array_elements_text(CAST(:names AS JSONB)) AS listed(value)) AS anon_1))
 
 -- repository.family.FAMILY
 SELECT session.id, session.project_id, session.parent_id, session.relation, session.parent_seq,
@@ -2242,9 +2242,9 @@ SELECT session.id, session.project_id, session.parent_id, session.relation, sess
 FROM session
 LEFT OUTER
 JOIN blob AS session_blob ON session_blob.hash = session.data_blob
-WHERE session.id IN (SELECT anon_1.value
+WHERE session.id = ANY (ARRAY(SELECT anon_1.value
 FROM (SELECT CAST(value AS TEXT) AS value
-FROM jsonb_array_elements_text(CAST(:ids AS JSONB)) AS listed(value)) AS anon_1)
+FROM jsonb_array_elements_text(CAST(:ids AS JSONB)) AS listed(value)) AS anon_1))
 
 -- repository.lists.PROJECTS
 SELECT project.id, project.worktree, project.vcs, project.remote, project.root_commit,
@@ -2794,9 +2794,9 @@ SELECT session.id, session.project_id, session.parent_id, session.relation, sess
 FROM session
 LEFT OUTER
 JOIN blob AS session_blob ON session_blob.hash = session.data_blob
-WHERE session.id IN (SELECT anon_1.value
+WHERE session.id = ANY (ARRAY(SELECT anon_1.value
 FROM (SELECT CAST(value AS TEXT) AS value
-FROM jsonb_array_elements_text(CAST(:ids AS JSONB)) AS listed(value)) AS anon_1)
+FROM jsonb_array_elements_text(CAST(:ids AS JSONB)) AS listed(value)) AS anon_1))
 
 -- repository.sessions.PROJECT
 SELECT project_directory.project_id

@@ -95,6 +95,12 @@ class SQLiteSearchIndex:
         """Index rows of ``part``, a list parameter, that do not wait for others."""
         connection.execute(_PUT, {"parts": parts})
 
+    def put_titles(self, connection: Connection, titles: Mapping[str, str]) -> None:
+        """Do nothing: triggers follow the rows of sessions."""
+
+    def put_prompts(self, connection: Connection, prompts: Mapping[str, str]) -> None:
+        """Do nothing: triggers follow the rows of prompts."""
+
     def take_out(self, connection: Connection, session_id: str, seq: int) -> None:
         """Do nothing: a trigger removes what is not indexed any more."""
 

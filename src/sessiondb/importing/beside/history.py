@@ -22,17 +22,21 @@ from sessiondb.effects import encode
 from sessiondb.effects.project import ProjectPlace, home_of
 from sessiondb.effects.queue import Effect
 from sessiondb.effects.transaction import Transaction
-from sessiondb.engine.sql import Statement, as_list, upsert_text
+from sessiondb.engine.sql import Statement, as_list
 from sessiondb.errors import InvalidInputError
 from sessiondb.formats.kit.naming import original_id
-from sessiondb.importing.beside.prompts import as_prompt, plain, prompt_row
+from sessiondb.importing.beside.prompts import (
+    as_prompt,
+    plain,
+    prompt_row,
+    put_prompts,
+)
 from sessiondb.importing.gate import checks, values
 from sessiondb.importing.gate.values import Check, check_fields
 from sessiondb.importing.rows.close import write_entry
 from sessiondb.importing.unchanged import history_entry, is_known_history
 from sessiondb.model import Problem, Problems, SourceHistory, SourcePrompt
 from sessiondb.places import stored
-from sessiondb.schema.rows import PROMPT
 
 #: Milliseconds between the line of a prompt and its message, if no session is named.
 _NEAR = 60_000
@@ -105,7 +109,7 @@ class AddHistory:
             else:
                 rows.append(self._prompt_columns(tx, line, home))
 
-        tx.connection.executemany(upsert_text("prompt", PROMPT), rows)
+        put_prompts(tx, rows)
 
     def _prompt_columns(
         self, tx: Transaction, line: HistoryLine, home: _Home

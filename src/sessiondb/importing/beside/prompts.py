@@ -7,7 +7,7 @@ transaction knows which messages are copies: those are counted, and typed, elsew
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from sessiondb import codec, ids
@@ -23,6 +23,7 @@ _KNOWN = Statement("importing.beside.prompts.KNOWN")
 _REMOVE = Statement("importing.beside.prompts.REMOVE")
 _OF_SESSION = Statement("importing.beside.prompts.OF_SESSION")
 _COPIES = Statement("importing.beside.prompts.COPIES")
+_ID, _TEXT = PROMPT.index("id"), PROMPT.index("text")
 
 
 class TypedPrompt(NamedTuple):
@@ -105,9 +106,13 @@ class FeedPrompts:
             columns = dict(zip(PROMPT, rows_by_id[name], strict=True))
             if [columns["text"], columns["session_id"]] == facts:
                 del rows_by_id[name]
-        tx.connection.executemany(
-            upsert_text("prompt", PROMPT), list(rows_by_id.values())
-        )
+        put_prompts(tx, list(rows_by_id.values()))
+
+
+def put_prompts(tx: Transaction, rows: Sequence[tuple[Any, ...]]) -> None:
+    """Write rows of prompts, which may be there, so that they are found."""
+    tx.connection.executemany(upsert_text("prompt", PROMPT), rows)
+    tx.engine.search.put_prompts(tx.connection, {row[_ID]: row[_TEXT] for row in rows})
 
 
 def _prompt_rows(tx: Transaction, typed: PromptsOfBatch) -> Iterator[tuple[Any, ...]]:

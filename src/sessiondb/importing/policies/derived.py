@@ -14,7 +14,7 @@ from typing import Any
 from sessiondb import codec, ids
 from sessiondb.dataclass import dataclass
 from sessiondb.effects import ownership
-from sessiondb.effects.message import TITLE, shortened
+from sessiondb.effects.message import shortened, write_title
 from sessiondb.effects.session import SHARE, free_slug
 from sessiondb.effects.session_state import SessionState
 from sessiondb.effects.transaction import Transaction
@@ -318,8 +318,7 @@ class Derived:
         is_named = run.checked.item.title or state.title_source != "derived"
         if title and title != state.title and not is_named:
             run.changed = True
-            state.title = title
-            tx.run(TITLE, sid=state.id, title=title)
+            write_title(tx, state, title)
 
 
 def _cut_of_parent(

@@ -86,6 +86,7 @@ class OpenImport:
         # A column that no source states has the default of its table.
         columns = tuple(name for name in SESSION if name in row)
         tx.insert("session", columns, tuple(row[name] for name in columns))
+        tx.engine.search.put_titles(tx.connection, {row["id"]: row["title"]})
         run.session_id = row["id"]
         run.changed = True
 
@@ -182,6 +183,9 @@ def set_columns(
         return False
     tx.loose |= {old["data_blob"]} - {new["data_blob"], None}
     tx.run(statement, sid=run.session_id, **new)
+    if new["title"] != old["title"]:
+        titles = {run.session_id: new["title"]}
+        tx.engine.search.put_titles(tx.connection, titles)
     run.changed = True
 
     # The state of the session must agree if it is loaded: it is written at the end.
