@@ -50,8 +50,8 @@ DURABILITIES = ("full", "normal")
 class Cursor(Protocol):
     """The result of a statement, as in the DBAPI.
 
-    A row is a tuple of None, int, float, str and bytes. Reading rows can raise
-    `Engine.Error`, as the statement may run only as far as it is read.
+    A row is a tuple of None, int, float, str and bytes. Reading anything of it can
+    raise `Engine.Error`, as the statement may run only when and as far as it is read.
     """
 
     @property
@@ -96,10 +96,24 @@ class Connection(Protocol):
         engine rolled it back: `in_transaction` is False then. Further statements run
         in it if `Engine.continues_after_error`, else once a savepoint is rolled back.
         A value that cannot be stored raises `UnicodeEncodeError` or `OverflowError`.
+
+        With `Engine.answers_late` a statement in a transaction may run later than this,
+        in the order of all of them: when a cursor of it or of a later one is read, in
+        `settle`, or in `commit`. The first of these that comes raises its error. After
+        a ROLLBACK, also one to a savepoint, nothing does that it undoes.
+        """
+
+    def settle(self) -> None:
+        """Wait until all statements have run; raises the first `Engine.Error`.
+
+        For code that catches the error of certain statements, or says whose it is.
         """
 
     def commit(self) -> None:
         """End the transaction, which is then on disk; raises `Engine.Error`.
+
+        It raises the error of a statement that had not run, too; then the transaction
+        is open, and can only be rolled back.
 
         It is one call into C, without a line of Python inside: no interrupt separates
         it from what its caller does in the same call into C.
@@ -381,6 +395,9 @@ class Engine(Protocol):
     begin_read: str
     #: Whether a transaction continues after one of its statements failed.
     continues_after_error: bool
+    #: Whether a statement may run after `Connection.execute`: those that do not depend
+    #: on each other's results then cost one round trip to a server.
+    answers_late: bool
 
     def translate(self, error: Exception) -> SessionDBError:
         """Return our error for an `Error`, to be raised ``from`` it.
@@ -405,14 +422,20 @@ class Engine(Protocol):
 
     def begin_write(
         self, connection: Connection, busy_timeout: float = 0.0, *, is_alone: bool = ...
-    ) -> int:
-        """Begin a transaction that writes; return the time of the database, Unix ms.
+    ) -> None:
+        """Begin a transaction that writes.
 
         With *is_alone* (default False) no other one writes until it ends. An engine
         with one lock for all writers takes it here, so that none fails another one, and
         waits for it as long as *connection* does by itself, and up to *busy_timeout*
         seconds more; one with a lock for each session waits as long for those. Raises
         an `Error` that translates to `BusyError`.
+        """
+
+    def time_of(self, connection: Connection) -> int:
+        """Return the time of the database, Unix ms, where a transaction began to write.
+
+        Called once, after `begin_write`.
         """
 
     def lock_sessions(

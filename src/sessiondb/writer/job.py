@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from enum import Enum
+from threading import Event
 
 from sessiondb.dataclass import dataclass, field
 from sessiondb.effects.queue import Queue
@@ -50,6 +51,8 @@ class Job:
     tries: int = 0
     #: Why, unless its thread was interrupted.
     reason: Exception | None = None
+    #: Set by the thread that waits for it while another one has the writer's role.
+    turn: Event | None = None
 
     @property
     def pending(self) -> bool:
@@ -64,6 +67,8 @@ class Job:
             self.unit.committed |= is_good
             self.outcome = Outcome.COMMITTED if is_good else Outcome.FAILED
 
+        if self.turn is not None:
+            self.turn.set()
         if self.notify is not None:
             self.notify(self)
 
@@ -93,6 +98,12 @@ class Batch:
             self.durability = "full"
         self.is_alone |= job.unit.is_alone
         self.busy_timeout = max(self.busy_timeout, job.busy_timeout)
+
+    def session_ids(self) -> set[str]:
+        """Return the sessions to which its effects are addressed."""
+        effects = [effect for job in self.jobs for effect in job.unit.effects]
+        ids = {getattr(effect, "session_id", None) for effect in effects}
+        return {name for name in ids if name is not None}
 
     def resolve(self, sinks: Iterable[Sink]) -> None:
         """Give out every outcome; to be repeated after an interrupt.

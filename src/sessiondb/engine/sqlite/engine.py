@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from sessiondb.clock import now_ms
 from sessiondb.engine.base import Connection
 from sessiondb.engine.sqlite import claims
 from sessiondb.engine.sqlite.blobs import insert_blobs
@@ -39,6 +40,7 @@ class SQLite:
     Error: type[Exception] = sqlite3.Error
     begin_read = "BEGIN"
     continues_after_error = True
+    answers_late = False
 
     dialect = DIALECT
     search = SQLiteSearchIndex()
@@ -66,6 +68,10 @@ class SQLite:
     def is_usable(self, connection: Connection) -> bool:  # noqa: ARG002
         """Return True: no file hangs up."""
         return True
+
+    def time_of(self, connection: Connection) -> int:  # noqa: ARG002
+        """Return the time of the machine, Unix ms."""
+        return now_ms()
 
     def must_repeat(self, error: Exception) -> bool:  # noqa: ARG002
         """Return False: a transaction that writes has the lock from its beginning."""
