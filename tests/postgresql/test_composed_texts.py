@@ -598,6 +598,7 @@ def test_the_server_plans_what_maintenance_and_imports_run(
 UNHEARD = {
     "cli/completing.py",
     "database/reading.py",
+    "effects/preload.py",
     "importing/known_files.py",
     "maintenance/copying.py",
     "maintenance/deletions.py",

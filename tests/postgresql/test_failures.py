@@ -109,8 +109,9 @@ def test_a_lock_that_another_session_keeps_is_busy(
     other = connect(ServerAddress(server.url(database)))
     other.begin_write(1.0)
     other.execute("UPDATE tea SET name = 'x'")
+    other.settle()
     connection.begin_write(0.05)
-    error = error_of(lambda: connection.execute("UPDATE tea SET name = 'y'"))
+    error = error_of(lambda: connection.execute("UPDATE tea SET name = 'y'").rowcount)
     assert error.sqlstate == "55P03"
     assert type(failures.translate(error)) is BusyError
     other.close()
@@ -126,7 +127,7 @@ def test_a_statement_that_the_server_cancels_is_busy(connection: Any) -> None:
 
 def test_a_read_that_would_write_is_read_only(connection: Any) -> None:
     connection.execute(BEGIN_READ)
-    error = error_of(lambda: connection.execute("DELETE FROM cup"))
+    error = error_of(lambda: connection.execute("DELETE FROM cup").rowcount)
     assert error.sqlstate == "25006"
     assert type(failures.translate(error)) is ReadOnlyError
 
@@ -152,12 +153,14 @@ def test_a_transaction_that_is_given_up_for_another_one_is_repeated(
     for one, rid in ((connection, 1), (other, 2)):
         one.begin_write(9.0)
         one.execute(update, (rid,))
+        one.settle()
 
     outcomes = []
 
     def cross(one: Any, rid: int) -> None:
         try:
             one.execute(update, (rid,))
+            one.settle()
         except psycopg.Error as error:
             outcomes.append(error)
         one.execute("ROLLBACK")
@@ -178,9 +181,9 @@ def test_a_row_that_changed_since_the_snapshot_is_repeated(
 ) -> None:
     other = connect(ServerAddress(server.url(database)))
     connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
-    connection.execute("SELECT * FROM tea")
+    connection.execute("SELECT * FROM tea").fetchall()
     other.execute("UPDATE tea SET name = 'x'")
-    error = error_of(lambda: connection.execute("UPDATE tea SET name = 'y'"))
+    error = error_of(lambda: connection.execute("UPDATE tea SET name = 'y'").rowcount)
     assert error.sqlstate == "40001"
     assert failures.must_repeat(error)
     other.close()
@@ -198,9 +201,9 @@ def test_a_session_that_the_server_ended_for_being_idle_is_gone(
 ) -> None:
     if state == "25P03":
         connection.execute("BEGIN")
-    connection.execute(f"SET {timeout} = 1")
+    connection.execute(f"SET {timeout} = 1").fetchall()
     threading.Event().wait(0.2)
-    error = error_of(lambda: connection.execute("SELECT 1"))
+    error = error_of(lambda: connection.execute("SELECT 1").fetchall())
     # The last message of the server may be lost with the connection.
     assert error.sqlstate in (state, None)
     assert failures.is_gone(error)

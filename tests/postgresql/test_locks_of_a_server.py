@@ -29,11 +29,18 @@ def pair(address: ServerAddress) -> Iterator[tuple[Any, Any]]:
         yield one, other
 
 
+def lock(connection: Any, *session_ids: str) -> bool:
+    """Return whether locks are new; the transaction has them."""
+    is_new = POSTGRESQL.lock_sessions(connection, session_ids)
+    connection.settle()
+    return is_new
+
+
 def is_free(connection: Any, *session_ids: str) -> bool:
     """Lock sessions if nothing else has locked them."""
     connection.execute("SAVEPOINT unit")
     try:
-        POSTGRESQL.lock_sessions(connection, session_ids)
+        lock(connection, *session_ids)
     except psycopg.errors.LockNotAvailable:
         connection.execute("ROLLBACK TO unit")
         return False
@@ -42,8 +49,8 @@ def is_free(connection: Any, *session_ids: str) -> bool:
 
 def test_a_key_is_locked_once_and_others_are_free(pair: tuple[Any, Any]) -> None:
     one, other = pair
-    assert POSTGRESQL.lock_sessions(one, ["ses_a", "ses_b"])
-    assert not POSTGRESQL.lock_sessions(one, ["ses_b"])
+    assert lock(one, "ses_a", "ses_b")
+    assert not lock(one, "ses_b")
     assert not is_free(other, "ses_b")
     assert is_free(other, "ses_c")
     one.commit()
@@ -53,17 +60,18 @@ def test_a_key_is_locked_once_and_others_are_free(pair: tuple[Any, Any]) -> None
 def test_what_a_savepoint_undoes_is_locked_again(pair: tuple[Any, Any]) -> None:
     one, other = pair
     one.execute("SAVEPOINT unit")
-    POSTGRESQL.lock_sessions(one, ["ses_a"])
+    lock(one, "ses_a")
     one.execute("ROLLBACK TO unit")
+    one.settle()
     assert is_free(other, "ses_a")
     other.execute("ROLLBACK")
-    assert POSTGRESQL.lock_sessions(one, ["ses_a"])
+    assert lock(one, "ses_a")
 
 
 def test_very_many_keys_are_locked_against_each_of_them(pair: tuple[Any, Any]) -> None:
     one, other = pair
-    assert POSTGRESQL.lock_sessions(one, MANY)
-    assert not POSTGRESQL.lock_sessions(one, MANY[5:])
+    assert lock(one, *MANY)
+    assert not lock(one, *MANY[5:])
     assert not is_free(other, MANY[-1])
     assert not is_free(other, *MANY[:3])
     one.commit()
@@ -81,7 +89,7 @@ def test_very_many_keys_wait_for_one_of_them(pair: tuple[Any, Any]) -> None:
 def test_a_transaction_that_grows_keeps_what_it_has(pair: tuple[Any, Any]) -> None:
     one, other = pair
     for number in range(0, 3_000, 300):
-        POSTGRESQL.lock_sessions(one, MANY[number : number + 300])
+        lock(one, *MANY[number : number + 300])
     for number in range(0, 3_000, 290):
         assert not is_free(other, MANY[number])
     sql = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()"

@@ -122,7 +122,7 @@ def test_an_opening_waits_for_who_makes_tables_and_no_longer_than_its_patience(
 ) -> None:
     with closing(connect(address)) as other:
         other.execute("BEGIN")
-        other.execute("SELECT pg_advisory_xact_lock(?)", (LOCK,))
+        other.execute("SELECT pg_advisory_xact_lock(?)", (LOCK,)).fetchall()
         assert type(refused(address, busy_timeout=0.05)) is BusyError
         threading.Timer(0.3, other.close).start()
         made(address)

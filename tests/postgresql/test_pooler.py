@@ -103,7 +103,7 @@ def test_transactions_of_many_connections_share_few_sessions(
             )
             connection.execute("SAVEPOINT unit")
             with pytest.raises(psycopg.errors.UniqueViolation):
-                connection.execute(insert, (f"{turn}.{number}.a", "x"))
+                assert connection.execute(insert, (f"{turn}.{number}.a", "x")).rowcount
             connection.execute("ROLLBACK TO unit")
             connection.commit()
     for connection in connections:
@@ -111,7 +111,7 @@ def test_transactions_of_many_connections_share_few_sessions(
         sql = "SELECT count(*) FROM meta WHERE value = :value"
         assert connection.execute(sql, {"value": "x"}).fetchall() == [(80,)]
         with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
-            connection.execute(insert, ("y", "y"))
+            assert connection.execute(insert, ("y", "y")).rowcount
         connection.execute("ROLLBACK")
         assert setting(connection, "synchronous_commit") == "on"
         assert setting(connection, "lock_timeout") == "0"
@@ -126,8 +126,10 @@ def test_a_lock_is_waited_for_as_long_as_the_transaction_says(
         update = "UPDATE meta SET value = value"
         one.begin_write(5.0)
         one.execute(update)
+        one.settle()
         other.begin_write(0.05)
         with pytest.raises(psycopg.errors.LockNotAvailable) as caught:
             other.execute(update)
+            other.settle()
         translated = other.engine.translate(caught.value)
         assert isinstance(translated, BusyError)

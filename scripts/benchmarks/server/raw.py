@@ -36,8 +36,8 @@ _MOVE_ON = (
     "time_updated = %(now)s WHERE id = ANY(%(ids)s) RETURNING id, last_seq"
 ).format(cost=FIELDS["cost"], **_TOKENS)
 _TEXTS_OF_MESSAGE = (
-    "INSERT INTO part_search (place, chunk, session_id, is_in_order, words) "
-    "SELECT rid, 0, session_id, true, "
+    "INSERT INTO part_search (place, chunk, session_id, seq, is_in_order, words) "
+    "SELECT rid, 0, session_id, seq, true, "
     "to_tsvector('simple', concat_ws(' ', text, title, input)) "
     "FROM part WHERE session_id = %s AND seq = %s"
 )

@@ -289,6 +289,7 @@ def fill_call(
     if not (again or waits_for_result(call)):
         return without_same_text(call, row)
 
+    tx.waiting.reread()
     end_columns = end_of_call(tx, call, row, exact_text(tx, row))
     if inherited:
         indexing: dict[str, Any] = NOT_INDEXED

@@ -18,6 +18,7 @@ from sessiondb.effects.ownership import UsageKey
 from sessiondb.effects.session_state import SessionState
 from sessiondb.effects.transaction import Transaction
 from sessiondb.engine.base import Name
+from sessiondb.engine.search_index import SearchedTexts
 from sessiondb.engine.sql import SparseInsert, Statement
 from sessiondb.errors import ConflictError, NotFoundError
 from sessiondb.model.handles import LEAF, MessageHandle
@@ -126,10 +127,11 @@ def part_values(tx: Transaction, row: PartRow, place: PartPlace) -> tuple[Any, .
     address = place.session_id, place.seq, place.idx
     is_final = place.complete or row.settled
     is_searched = is_final and not place.inherited and row.searchable
-    words = None
+    words = texts = None
     if is_searched:
         if row.text_blob is None and row.input_blob is None:
             words = tx.engine.search.words_of_part(row.text, row.input, row.title)
+            texts = SearchedTexts(words, row.text, row.input, row.title)
             tx.carryover.waiting_bytes += len(row.text or "") + len(row.input or "")
         else:
             tx.to_prepare.append(address)
@@ -144,7 +146,7 @@ def part_values(tx: Transaction, row: PartRow, place: PartPlace) -> tuple[Any, .
         updated = created
 
     return row.values(
-        rid=tx.waiting.add(tx.connection, address, is_searched=is_searched),
+        rid=tx.waiting.add(tx.connection, address, texts, is_searched=is_searched),
         session_id=place.session_id,
         seq=place.seq,
         idx=place.idx,
@@ -450,7 +452,7 @@ def count_once(
     key, name = usage
     tx.lock_name(*ownership.answer_name(name))
     if tx.one(_TWIN, key=key, name=name, sid=state.id, at=seq) is not None:
-        tx.forget_states()
+        tx.forget_states(None)
         tx.copies.append(ownership.UsageClass(state.root_id, seq, id, -1, key, name))
 
 

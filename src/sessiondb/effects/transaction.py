@@ -17,7 +17,8 @@ from sessiondb.clock import now_ms
 from sessiondb.dataclass import dataclass, field, replace
 from sessiondb.effects.holders import held, of_this_process
 from sessiondb.effects.session_state import MOVED, SessionState, moved_values
-from sessiondb.engine.base import Connection, Cursor, Engine, ExtensionTable, Name
+from sessiondb.engine.base import Connection, Cursor, Engine, Name
+from sessiondb.engine.extension_tables import ExtensionTable
 from sessiondb.engine.sql import (
     Statement,
     as_list,
@@ -58,7 +59,7 @@ _LOAD = Statement("effects.transaction.LOAD")
 INDEXING = "indexed words"
 NOT_INDEXED = {"indexed": 0, "words": None}
 #: Sessions whose rows are carried over: more than most programs write at a time.
-_MOST_STATES = 64
+_MOST_STATES = 256
 
 
 @dataclass(slots=True)
@@ -186,10 +187,23 @@ class Transaction:
         self.retried, self.root = retried, root
         self._only_appends = True
 
-    def forget_states(self) -> None:
-        """Record that the rows of sessions may change otherwise than by `keep`."""
+    def forget_states(self, session_id: str | None) -> None:
+        """Record that the rows of sessions may change otherwise than by `keep`.
+
+        *session_id* is the session to which the effect is addressed that does so: it
+        loads its row before it changes anything.
+        """
         self._only_appends = False
-        self.carryover.states.clear()
+        states = self.carryover.states
+        kept = states.get(session_id) if session_id is not None else None
+        states.clear()
+        if kept is not None:
+            states[kept.id] = kept
+        self._reread_parts()
+
+    def _reread_parts(self) -> None:
+        if self.carryover.waiting is not None:
+            self.carryover.waiting.reread()
 
     def redirected(self, effect: E) -> E:
         """Return *effect* addressed to the sessions that `open_session` found."""
@@ -216,6 +230,7 @@ class Transaction:
             self.to_index[indexed:],
         )
         self.states = {}
+        self._reread_parts()
         # Tables that the unit made are gone.
         self.carryover.extensions.clear()
         self.carryover.extension_tables = None
@@ -226,9 +241,12 @@ class Transaction:
     def savepoint(self) -> Iterator[None]:
         """Undo what the block wrote if it raises; the transaction continues."""
         connection = self.connection
+        # What was written before is not of the block.
+        connection.settle()
         connection.execute("SAVEPOINT block")
         try:
             yield
+            connection.settle()
         except Exception:
             if connection.in_transaction:
                 connection.execute("ROLLBACK TO block")
@@ -291,10 +309,7 @@ class Transaction:
             if row is None:
                 return None
 
-            *columns, turn_id = row
-            state = self.states[session_id] = SessionState(*columns)
-            state.leaf_turn = (state.leaf_seq or 0, turn_id)
-            state.stored = moved_values(state)
+            state = self.states[session_id] = state_of(row)
             if session_id in self._kept:
                 state.revision -= 1
 
@@ -412,6 +427,7 @@ class Transaction:
     def finish(self) -> None:
         """Do what is done once: search, sums of usage, then blobs."""
         if self.to_prepare or self.to_index:
+            self._reread_parts()
             self.engine.search.prepare(
                 self.connection, as_list(self.to_prepare + self.to_index)
             )
@@ -434,3 +450,12 @@ class Transaction:
             # then what the first did; else each would leave it for the other.
             self.run(_LOCK_BLOBS, hashes=hashes)
         self.run(_FREE, hashes=hashes)
+
+
+def state_of(row: Sequence[Any]) -> SessionState:
+    """Return the state of a session from a row of ``LOAD``."""
+    *columns, turn_id = row
+    state = SessionState(*columns)
+    state.leaf_turn = (state.leaf_seq or 0, turn_id)
+    state.stored = moved_values(state)
+    return state

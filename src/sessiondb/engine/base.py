@@ -13,13 +13,12 @@ from collections.abc import (
     Callable,
     Collection,
     Hashable,
-    Iterable,
     Iterator,
     Mapping,
     Sequence,
 )
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from sessiondb.dataclass import dataclass, field
 from sessiondb.engine.upkeep import DatabaseUpkeep
@@ -31,12 +30,12 @@ if TYPE_CHECKING:
     from sqlalchemy.sql import ClauseElement
 
     from sessiondb.engine.conditions import Condition
+    from sessiondb.engine.extension_tables import ExtensionTables
     from sessiondb.engine.feed import ChangeFeed
     from sessiondb.engine.search_index import SearchIndex
     from sessiondb.engine.session_sizes import SessionSizes
     from sessiondb.engine.upkeep import Upkeep
     from sessiondb.engine.usage_sums import UsageSums
-    from sessiondb.schema.extensions import Extension
     from sessiondb.schema.rows import Blob
 
 #: ``rw``; ``reader``: queries only, beside writers; ``ro``: queries only, and nothing
@@ -50,8 +49,8 @@ DURABILITIES = ("full", "normal")
 class Cursor(Protocol):
     """The result of a statement, as in the DBAPI.
 
-    A row is a tuple of None, int, float, str and bytes. Reading rows can raise
-    `Engine.Error`, as the statement may run only as far as it is read.
+    A row is a tuple of None, int, float, str and bytes. Reading anything of it can
+    raise `Engine.Error`, as the statement may run only when and as far as it is read.
     """
 
     @property
@@ -96,10 +95,24 @@ class Connection(Protocol):
         engine rolled it back: `in_transaction` is False then. Further statements run
         in it if `Engine.continues_after_error`, else once a savepoint is rolled back.
         A value that cannot be stored raises `UnicodeEncodeError` or `OverflowError`.
+
+        With `Engine.answers_late` a statement in a transaction may run later than this,
+        in the order of all of them: when a cursor of it or of a later one is read, in
+        `settle`, or in `commit`. The first of these that comes raises its error. After
+        a ROLLBACK, also one to a savepoint, nothing does that it undoes.
+        """
+
+    def settle(self) -> None:
+        """Wait until all statements have run; raises the first `Engine.Error`.
+
+        For code that catches the error of certain statements, or says whose it is.
         """
 
     def commit(self) -> None:
         """End the transaction, which is then on disk; raises `Engine.Error`.
+
+        It raises the error of a statement that had not run, too; then the transaction
+        is open, and can only be rolled back.
 
         It is one call into C, without a line of Python inside: no interrupt separates
         it from what its caller does in the same call into C.
@@ -161,54 +174,6 @@ class Dialect(Protocol):
         It holds for each value that does, and for as few others as the engine can
         tell; with the parameters in it.
         """
-
-
-class ExtensionTable(NamedTuple):
-    """A table that a program added, as a file has it: see `schema.extensions`."""
-
-    extension: str
-    name: str
-    #: All but its row number, in their order.
-    columns: tuple[str, ...]
-
-    @property
-    def is_of_sessions(self) -> bool:
-        """Whether its rows belong to sessions."""
-        return "session_id" in self.columns
-
-
-class ExtensionTables(Protocol):
-    """The tables of extensions in a database."""
-
-    #: The text of the statement whose rows `tables_of` takes.
-    declarations: str
-
-    def tables_of(self, rows: Iterable[tuple[Any, ...]]) -> list[ExtensionTable]:
-        """Return the tables of all extensions, ``[]`` in most databases."""
-
-    def put(self, connection: Connection, extension: Extension, now: int) -> bool:
-        """Make the tables of *extension*, or complete those of an earlier version.
-
-        Returns whether something was missing. Raises `InvalidInputError` for a column
-        that cannot be added.
-        """
-
-    def listed(self, connection: Connection) -> list[ExtensionTable]:
-        """Return what `tables_of` does."""
-
-    def missing(self, connection: Connection) -> list[tuple[str, str]]:
-        """Return (extension, table) of each table that was declared and is not there.
-
-        A shell dropped it, or its name is none that a table of an extension has.
-        """
-
-    def remove_rows(
-        self,
-        connection: Connection,
-        tables: Iterable[ExtensionTable],
-        session_ids: Sequence[str],
-    ) -> None:
-        """Remove the rows of sessions from tables."""
 
 
 #: The marks around a word of a snippet that matches.
@@ -385,6 +350,9 @@ class Engine(Protocol):
     continues_after_error: bool
     #: Whether transactions that write run side by side, and lock what they write to.
     writes_side_by_side: bool
+    #: Whether a statement may run after `Connection.execute`: those that do not depend
+    #: on each other's results then cost one round trip to a server.
+    answers_late: bool
 
     def translate(self, error: Exception) -> SessionDBError:
         """Return our error for an `Error`, to be raised ``from`` it.
@@ -409,8 +377,8 @@ class Engine(Protocol):
 
     def begin_write(
         self, connection: Connection, busy_timeout: float = 0.0, *, is_alone: bool = ...
-    ) -> int:
-        """Begin a transaction that writes; return the time of the database, Unix ms.
+    ) -> None:
+        """Begin a transaction that writes.
 
         With *is_alone* (default False) no other one writes until it ends. An engine
         with one lock for all writers takes it here, so that none fails another one, and
@@ -420,7 +388,7 @@ class Engine(Protocol):
         """
 
     def time_of(self, connection: Connection) -> int:
-        """Return the time of the database, Unix ms, in an open transaction."""
+        """Return the time of the database when the open transaction began, Unix ms."""
 
     def lock_sessions(
         self,

@@ -12,7 +12,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from sessiondb.engine.base import Connection, Dialect, ExtensionTable
+from sessiondb.engine.base import Connection, Dialect
+from sessiondb.engine.extension_tables import ExtensionTable
 from sessiondb.engine.sql import as_list
 from sessiondb.errors import InvalidInputError
 
@@ -31,7 +32,7 @@ _KEEP = (
 
 
 class DeclaredTables(ABC):
-    """What the `engine.base.ExtensionTables` of engines have in common."""
+    """What the `engine.extension_tables.ExtensionTables` of engines have in common."""
 
     #: The SQL of the engine.
     dialect: Dialect

@@ -35,6 +35,12 @@ class ChangeNumbers(Protocol):
     It is dropped after a commit of another process, and if a transaction fails.
     """
 
+    def expect(self, connection: Connection) -> None:
+        """Ask for what `take` needs, together with other statements.
+
+        Only for an engine that `answers_late`.
+        """
+
     def take(self, connection: Connection, session_id: str) -> tuple[int, str]:
         """Return the number of the next change of a session, and its cursor."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from sessiondb.engine.base import Connection
 from sessiondb.engine.query import SearchQuery
@@ -17,6 +17,15 @@ BOUNDS = frozenset(
 )
 
 
+class SearchedTexts(NamedTuple):
+    """The columns of a part that search reads."""
+
+    words: str | None
+    text: str | None
+    input: str | None
+    title: str | None
+
+
 class WaitingParts(Protocol):
     """The parts that wait, as a writer knows them from one transaction to the next.
 
@@ -24,12 +33,21 @@ class WaitingParts(Protocol):
     """
 
     def add(
-        self, connection: Connection, part: PartAddress, *, is_searched: bool
+        self,
+        connection: Connection,
+        part: PartAddress,
+        texts: SearchedTexts | None,
+        *,
+        is_searched: bool,
     ) -> int | None:
         """Return the ``rid`` of a part that is inserted next; None for any.
 
-        *is_searched* is its ``indexed``. Its unit may still be undone.
+        *is_searched* is its ``indexed``; *texts* are None if one of them is a blob. Its
+        unit may still be undone.
         """
+
+    def reread(self) -> None:
+        """Record that parts which were added may have changed, or were undone."""
 
     def forget(self) -> None:
         """Record that parts were inserted without `add`, or removed."""

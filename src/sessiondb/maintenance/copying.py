@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sessiondb.arguments import checked
 from sessiondb.dataclass import dataclass
-from sessiondb.engine.base import Connection, ExtensionTable
+from sessiondb.engine.base import Connection
+from sessiondb.engine.extension_tables import ExtensionTable
 from sessiondb.engine.sql import (
     Statement,
     as_list,
@@ -159,9 +160,10 @@ class _CopyRun:
     @contextmanager
     def _transaction(self) -> Iterator[int]:
         """Write in a ``with`` block; the time of the database is its value."""
-        now = self._writing.engine.begin_write(self._writing, is_alone=True)
+        engine = self._writing.engine
+        engine.begin_write(self._writing, is_alone=True)
         try:
-            yield now
+            yield engine.time_of(self._writing)
             self._writing.commit()
         finally:
             if self._writing.in_transaction:
@@ -331,8 +333,9 @@ class _CopyRun:
         new_parts, searched = search.waiting_parts(), []
         for row in rows:
             address = row[key[0]], row[key[1]], row[key[2]]
+            # What is searched is put into the index below.
             rid = new_parts.add(
-                self._writing, address, is_searched=bool(row[is_searched])
+                self._writing, address, None, is_searched=bool(row[is_searched])
             )
             self._writing.execute(*_PART_ROWS.of_row((rid, *row)))
             if row[is_searched]:

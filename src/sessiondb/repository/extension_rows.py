@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sessiondb.engine.base import ExtensionTable
+from sessiondb.engine.extension_tables import ExtensionTable
 from sessiondb.engine.sql import ComposedStatement, as_list, listed
 from sessiondb.model.export import ExtensionRow
 from sessiondb.repository import Read, engine_in_use

@@ -21,6 +21,14 @@ HIDDEN = " + ".join(
 #: that tolerates a small step.
 LIVING_LEASE = "time_expires > :now AND time_expires - :now <= 2 * ttl"
 
+
+def is_living(time_expires: int | None, ttl: int | None, now: int) -> bool:
+    """Return whether `LIVING_LEASE` holds for a row of ``lease``, or for none."""
+    if time_expires is None or ttl is None:
+        return False
+    return 0 < time_expires - now <= 2 * ttl
+
+
 #: True for a value that has not expired at ``:now``.
 UNEXPIRED = "(time_expires IS NULL OR time_expires > :now)"
 

@@ -19,28 +19,27 @@ from sessiondb.writer.job import Job
 
 def apply_all(tx: Transaction, jobs: list[Job]) -> bool:
     """Apply units in turn; False after the first failure, which its job records."""
-    tried = [job.unit.tried for job in jobs]
     for position, job in enumerate(jobs):
         # The first one locks for all. If it cannot, each locks its own when it is
         # tried again: one session that is kept locked does not fail the others.
-        locking = jobs if position == 0 else ()
-        if not apply_unit(tx, job, locking):
+        if not apply_unit(tx, job, jobs if position == 0 else ()):
             # Nothing of this attempt may be given out, and none of it is on disk.
             tx.after_commit.clear()
             tx.changes.clear()
-            for other, was_tried in zip(jobs, tried, strict=True):
-                other.unit.tried = was_tried
             return False
     return True
 
 
 def apply_guarded(tx: Transaction, jobs: list[Job]) -> bool:
-    """Apply each unit in a savepoint, an eighth slower; False if all fail."""
+    """Apply each unit in a savepoint, an eighth slower; False if all fail.
+
+    Every effect is waited for, so that an error is known to be its own.
+    """
     any_good = False
     for job in jobs:
         tx.connection.execute("SAVEPOINT unit")
         mark = tx.mark()
-        if apply_unit(tx, job):
+        if apply_unit(tx, job, settles=True):
             any_good = True
         else:
             tx.undo_unit(mark)
@@ -51,10 +50,14 @@ def apply_guarded(tx: Transaction, jobs: list[Job]) -> bool:
     return any_good
 
 
-def apply_unit(tx: Transaction, job: Job, locking: Sequence[Job] = ()) -> bool:
+def apply_unit(
+    tx: Transaction, job: Job, locking: Sequence[Job] = (), *, settles: bool = False
+) -> bool:
     """Apply one unit; False if it fails, and its job records the error.
 
-    Before it, what the units of *locking* need is locked.
+    Before it, what the units of *locking* need is locked. With *settles* it fails if
+    one of its statements does. Without, it may be noticed in a later unit, or by the
+    COMMIT: see `Engine.answers_late`.
     """
     tried = job.unit.tried
     tx.begin_unit(tried, job.root)
@@ -65,20 +68,28 @@ def apply_unit(tx: Transaction, job: Job, locking: Sequence[Job] = ()) -> bool:
         # The position is named by errors.
         for position, effect in enumerate(job.unit.effects):  # noqa: B007
             verb = effect.verb
-            if not isinstance(effect, Append):
-                count_copies(tx)
-                tx.forget_states()
             if tx.opened:
                 effect = tx.redirected(effect)  # noqa: PLW2901
-            effect.apply(tx)
+            if isinstance(effect, Append):
+                effect.apply(tx)
+            else:
+                count_copies(tx)
+                tx.forget_states(getattr(effect, "session_id", None))
+                effect.apply(tx)
+                tx.forget_states(None)
+            if settles:
+                tx.connection.settle()
         count_copies(tx)
         tx.flush()
-    except CallerError as error:
-        job.unit.tried, job.error = tried, error.raised
+        if settles:
+            tx.connection.settle()
+    except CallerError as failure:
+        job.unit.tried, job.error = tried, failure.raised
         return False
-    except Exception as error:
+    except Exception as failure:
+        error = _first_error(tx, failure)
         if tx.engine.must_repeat(error):
-            raise
+            raise error from error.__cause__
         our_error = own_error(tx.engine, error)
         our_error.__cause__ = None if our_error is error else error
         if isinstance(our_error, SessionDBError) and our_error.effect is None:
@@ -90,6 +101,16 @@ def apply_unit(tx: Transaction, job: Job, locking: Sequence[Job] = ()) -> bool:
         return False
 
     return True
+
+
+def _first_error(tx: Transaction, error: Exception) -> Exception:
+    """Return why a unit failed: an earlier statement may have done so unnoticed."""
+    if not isinstance(error, tx.engine.Error):
+        try:
+            tx.connection.settle()
+        except tx.engine.Error as earlier:
+            return earlier
+    return error
 
 
 def own_error(engine: Engine, error: Exception) -> Exception:

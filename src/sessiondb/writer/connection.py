@@ -7,7 +7,12 @@ after: an interrupt in between leaves them unknown, and never wrong.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from sessiondb.dataclass import dataclass, field
+from sessiondb.effects.locking import keys_of
+from sessiondb.effects.preload import Preload
+from sessiondb.effects.queue import Queue
 from sessiondb.effects.transaction import Carryover, Transaction
 from sessiondb.engine.base import Connection, Engine, Identity, Target
 from sessiondb.errors import DatabaseReplacedError, SessionDBError
@@ -69,20 +74,39 @@ class WriterConnection:
         return connection
 
     def begin(
-        self, connection: Connection, busy_timeout: float, *, is_alone: bool = False
+        self,
+        connection: Connection,
+        busy_timeout: float,
+        *,
+        is_alone: bool = False,
+        units: Collection[Queue] = (),
     ) -> Transaction:
         """Begin a transaction that writes, on a schema that is known to be ours.
 
         It waits up to *busy_timeout* seconds for other writers, and with *is_alone* for
-        all of them. Raises `SchemaVersionError` and `UntrustedDatabaseError`.
+        all of them. What the effects of *units* state is locked and loaded right
+        away by an engine that `answers_late`. Raises `SchemaVersionError` and
+        `UntrustedDatabaseError`.
         """
-        now = self.engine.begin_write(connection, busy_timeout, is_alone=is_alone)
-        commits = self.engine.commits_of_others(connection)
+        engine = self.engine
+        engine.begin_write(connection, busy_timeout, is_alone=is_alone)
+        preload = None
+        # Its statements are written for our schema: that is looked at first, once.
+        if engine.answers_late and units and self._schema_mark:
+            preload = Preload(connection, keys_of(units))
+        now = engine.time_of(connection)
+        if preload is not None and engine.schema_mark(connection) != self._schema_mark:
+            connection.execute("ROLLBACK")
+            return self.begin(connection, busy_timeout, is_alone=is_alone)
+        commits = engine.commits_of_others(connection)
         if commits != self._commits_seen:
             self._see_others(connection, commits)
         # Until it is committed nothing is known here: it may be interrupted.
         carryover, self.carryover = self.carryover, Carryover()
-        return Transaction(connection, carryover, now)
+        tx = Transaction(connection, carryover, now)
+        if preload is not None:
+            preload.give_to(tx)
+        return tx
 
     def _see_others(self, connection: Connection, commits: int) -> None:
         # Another process may have migrated the file, or planted a trigger in it, which

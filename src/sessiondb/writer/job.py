@@ -8,7 +8,9 @@ finish what another thread left, so each step that follows may be repeated.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from enum import Enum
+from typing import Any
 
 from sessiondb.dataclass import dataclass, field
 from sessiondb.effects.queue import Queue
@@ -18,6 +20,7 @@ from sessiondb.model import Change
 #: Receives the serial number and the changes of a commit, more than once after an
 #: interrupt; it only hands over.
 Sink = Callable[[int, list[Change]], None]
+Lock = Any  # a type only from Python 3.13 on
 
 
 class Outcome(Enum):
@@ -51,6 +54,9 @@ class Job:
     tries: int = 0
     #: Why, unless its thread was interrupted.
     reason: Exception | None = None
+    #: Its thread waits for it while another one has the writer's role; unlocked by
+    #: `look_again`. A plain lock: an interrupt can leave that of an Event locked.
+    turn: Lock | None = None
 
     @property
     def pending(self) -> bool:
@@ -63,6 +69,12 @@ class Job:
         was_lost = self.reason is None or isinstance(self.reason, UnavailableError)
         return self.tries > 1 and not was_lost
 
+    def look_again(self) -> None:
+        """Let its thread, if it waits, look at the outcome and who has the role."""
+        if self.turn is not None:
+            with suppress(RuntimeError):  # it is unlocked
+                self.turn.release()
+
     def end(self) -> None:
         """Give out the outcome: failed if an error was recorded, else committed."""
         # Given out again after an interrupt, an outcome is what it was.
@@ -71,6 +83,7 @@ class Job:
             self.unit.committed |= is_good
             self.outcome = Outcome.COMMITTED if is_good else Outcome.FAILED
 
+        self.look_again()
         if self.notify is not None:
             self.notify(self)
 

@@ -25,6 +25,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from sessiondb.dataclass import dataclass, field
+from sessiondb.effects.transaction import Transaction
 from sessiondb.errors import (
     BusyError,
     DatabaseReplacedError,
@@ -43,6 +44,11 @@ TRIES = 10
 #: Seconds before the third try on a database that is out of reach; doubled for each
 #: further one: 10 in all.
 FIRST_PAUSE = 0.04
+#: Seconds of a pause in which more units are queued, and how many are made while they
+#: are.
+GATHERING_PAUSE, MOST_PAUSES = 0.0005, 10
+#: Seconds until a thread looks by itself whether the writer's role is free.
+LONGEST_TURN = 1.0
 #: Seconds that a fork(2) waits for a running commit.
 FORK_PATIENCE = 10.0
 RLock = Any  # a type only from Python 3.13 on
@@ -60,6 +66,8 @@ class Writer:
     _queue: deque[Job] = field(default_factory=deque)
     #: The batch that was taken and has not been ended.
     _batch: Batch | None = None
+    #: How many jobs the last batch had.
+    _last_size: int = 0
     _serials: Iterator[int] = field(default_factory=lambda: itertools.count(1))
     #: An RLock only because its owner alone can release it: see `_let_go`.
     _role: RLock = field(default_factory=threading.RLock)
@@ -93,7 +101,31 @@ class Writer:
 
     def serve(self, job: Job | None = None) -> None:
         """Commit what is queued, until the outcome of *job* is known."""
-        self._as_writer(self._drain_queue, job)
+        if job is None or self._wait_for_turn(job):
+            self._as_writer(self._drain_queue, job)
+
+    def _wait_for_turn(self, job: Job) -> bool:
+        """Wait while another thread has the role; False once *job* has its outcome.
+
+        Not for the lock of the role: each of many threads would have to take it only to
+        learn its outcome, and what it writes next would come too late for a batch. A
+        commit to a file is over before that matters.
+        """
+        if self._serving is None or not self.connection.engine.answers_late:
+            return True
+        job.turn = threading.Lock()
+        job.turn.acquire()
+        while job.pending and self._serving is not None:
+            # An interrupt may keep the other thread from ending it.
+            job.turn.acquire(timeout=LONGEST_TURN)
+        return job.pending
+
+    def _pass_on(self) -> None:
+        """Wake the thread of the next job that has one: nobody has the role."""
+        for job in tuple(self._queue):
+            if job.turn is not None and not job.abandoned:
+                job.look_again()
+                return
 
     def _as_writer(self, work: Callable[..., None], *args: object) -> None:
         """Do *work* with the role, which is given back on every path."""
@@ -105,7 +137,9 @@ class Writer:
                 self._with_role(work, args)
         except BaseException:
             self._let_go()
+            self._pass_on()
             raise
+        self._pass_on()
 
     def refuse_in_commit(self) -> None:
         """Raise `BusyError` in the middle of a commit of this thread.
@@ -150,11 +184,28 @@ class Writer:
 
     def _drain_queue(self, job: Job | None) -> None:
         while self._queue and (job is None or job.pending):
+            self._gather()
             batch = self._take_batch()
             if batch.jobs:
                 self._commit_batch(batch)
             self._end_batch()
             self.connection.look_at_log()
+
+    def _gather(self) -> None:
+        """Let those whose units the last batch committed queue the next ones.
+
+        The first to return is alone: without a pause every second batch would be a
+        single unit, and a commit on a server takes many times as long as the pause.
+        """
+        if not self.connection.engine.answers_late:
+            return
+        for _ in range(MOST_PAUSES):
+            size = len(self._queue)
+            if size >= self._last_size:
+                return
+            time.sleep(GATHERING_PAUSE)
+            if len(self._queue) == size:
+                return
 
     def _take_batch(self) -> Batch:
         """Take what is queued.
@@ -248,31 +299,71 @@ class Writer:
         if not self.users and self.connection.inner is None:
             raise StoreClosedError("the store is closed")
 
-        connection = self.connection.ready(batch.durability)
-        tx = self.connection.begin(
-            connection, batch.busy_timeout, is_alone=batch.is_alone
-        )
-        good = apply_all(tx, batch.jobs)
-        if not good and len(batch.jobs) > 1:
-            connection.execute("ROLLBACK")
-            tx = self.connection.begin(
-                connection, batch.busy_timeout, is_alone=batch.is_alone
+        jobs, tried = batch.jobs, [job.unit.tried for job in batch.jobs]
+        try:
+            tx = self._begin(batch, is_first=True)
+            if apply_all(tx, jobs):
+                self._commit(tx, batch)
+                return
+        except self.connection.engine.Error as error:
+            if not self._is_unclear(error, batch):
+                raise
+        else:
+            (first, *others) = jobs
+            is_late = len(first.unit.effects) > 1 and self._is_unclear(
+                first.error and first.error.__cause__, batch
             )
-            good = apply_guarded(tx, batch.jobs)
+            if not others and not is_late:
+                self._give_up(batch)
+                return
 
-        if not good:
-            connection.execute("ROLLBACK")
-            batch.ended.append("ROLLBACK")
-            return
+        # Again, with a savepoint for each unit: now it is certain whose an error is.
+        self.connection.roll_back()
+        batch.after, batch.changes = [], []
+        for job, was_tried in zip(jobs, tried, strict=True):
+            job.unit.tried = was_tried
+        tx = self._begin(batch, is_first=False)
+        if apply_guarded(tx, jobs):
+            self._commit(tx, batch)
+        else:
+            self._give_up(batch)
 
+    def _is_unclear(self, error: BaseException | None, batch: Batch) -> bool:
+        """Return whether *error* may be of another statement than that which raised it.
+
+        Not one for which the batch is run again anyway.
+        """
+        engine = self.connection.engine
+        if not (engine.answers_late and isinstance(error, engine.Error)):
+            return False
+        our_error = own_error(engine, error)
+        # It was waited for; that is not done twice for one unit.
+        if isinstance(our_error, BusyError) and len(batch.jobs) == 1:
+            return False
+        return not (engine.must_repeat(error) or self._is_lost(our_error))
+
+    def _begin(self, batch: Batch, *, is_first: bool) -> Transaction:
+        connection = self.connection.ready(batch.durability)
+        return self.connection.begin(
+            connection,
+            batch.busy_timeout,
+            is_alone=batch.is_alone,
+            units=[job.unit for job in batch.jobs] if is_first else (),
+        )
+
+    def _commit(self, tx: Transaction, batch: Batch) -> None:
         tx.finish()
         batch.after = tx.after_commit
         batch.changes = list(tx.changes.values())
         # Executed and recorded by one call into C: no interrupt falls in between, so
         # the record is certain about whether COMMIT happened. `in_transaction` is not:
         # it is False as well after a COMMIT that failed.
-        batch.ended.extend(map(operator.call, (connection.commit,)))
+        batch.ended.extend(map(operator.call, (tx.connection.commit,)))
         self.connection.carryover = tx.carryover
+
+    def _give_up(self, batch: Batch) -> None:
+        self.connection.roll_back()
+        batch.ended.append("ROLLBACK")
 
     def _end_batch(self) -> None:
         """Finish the batch that was taken; safe to repeat, wherever it was left."""
@@ -290,7 +381,7 @@ class Writer:
                 job.tries += 1
             self._queue.extendleft(reversed(batch.jobs))
 
-        self.serial = batch.serial
+        self.serial, self._last_size = batch.serial, len(batch.jobs)
         self._batch = None
 
     # -- when it is not committing -------------------------------------------

@@ -24,10 +24,6 @@ from sessiondb.errors import (
     UnavailableError,
 )
 
-#: Executions after which a statement is prepared.
-_PREPARE_AFTER = 5
-#: Statements that a session keeps prepared: all that one kind of work runs, and more.
-_MOST_PREPARED = 256
 #: A database that every server has.
 _OF_EVERY_SERVER = "postgres"
 _DATABASE = (
@@ -49,18 +45,29 @@ def connect(
     connection for good or for now, `UnavailableError` if it cannot be reached,
     `InvalidInputError` for a URL that libpq does not read.
     """
+    return PostgreSQLConnection(
+        address,
+        connect_driver(address, mode=mode),
+        busy_timeout=busy_timeout,
+        durability=durability,
+        prepares=not parameters_of(address).has_pooler,
+    )
+
+
+def connect_driver(
+    address: ServerAddress, *, mode: Mode = "rw"
+) -> psycopg.Connection[TupleRow]:
+    """Open a database as a connection of psycopg's in autocommit, with our values.
+
+    Raises what `connect` does.
+    """
     parameters = parameters_of(address)
-    driver = _connect_driver(
+    return _connect_driver(
         address,
         parameters,
         autocommit=True,
         context=ADAPTERS,
-        prepare_threshold=None if parameters.has_pooler else _PREPARE_AFTER,
         **parameters.of_session(may_write=mode == "rw"),
-    )
-    driver.prepared_max = _MOST_PREPARED
-    return PostgreSQLConnection(
-        address, driver, busy_timeout=busy_timeout, durability=durability
     )
 
 

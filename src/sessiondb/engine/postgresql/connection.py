@@ -1,47 +1,54 @@
 """Connections to a server.
 
 A connection is in autocommit; BEGIN and the other statements of transactions are sent
-as they are. A setting that a transaction needs is sent with its BEGIN, in one message,
-and ends with it. So it costs no round trip, and works behind a pooler that gives each
-transaction another session.
+as they are. A setting that a transaction needs is sent with its BEGIN and ends with it,
+so it works behind a pooler that gives each transaction another session.
 
-The driver forgets all statements that it has prepared whenever it sees a ROLLBACK,
-which ends every read here. So statements of transactions pass it by.
+A round trip to the server is what a statement costs. So in a transaction statements are
+sent when the first result is read: those that do not depend on each other are one
+message, and COMMIT goes with the last of them. Nobody waits for the end of a read. See
+`pipeline`.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import psycopg
-from psycopg import errors, generators, pq
+from psycopg import errors, pq
 from psycopg.rows import TupleRow
 
 from sessiondb.engine.address import ServerAddress
 from sessiondb.engine.postgresql.failures import ConnectionClosedError
 from sessiondb.engine.postgresql.numbered import numbered
+from sessiondb.engine.postgresql.pipeline import Pipeline
 from sessiondb.patterns import late_pattern
 
 if TYPE_CHECKING:
-    from psycopg.pq.abc import PGresult
-
     from sessiondb.engine.base import Cursor, Engine
 
 #: One snapshot for all statements of a read.
 BEGIN_READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-_BEGIN_WRITE = "BEGIN ISOLATION LEVEL READ COMMITTED"
+_BEGIN_WRITE = b"BEGIN ISOLATION LEVEL READ COMMITTED"
 #: A process that is stopped while it writes, as on a laptop that sleeps, keeps others
 #: waiting, and the feed, for five minutes and no longer.
-_END_IF_STOPPED = "SET LOCAL idle_in_transaction_session_timeout = 300000"
+_MOST_IDLE = "300000"
+#: The settings of a transaction that writes, by one statement: it is prepared.
+_SETTINGS = (
+    b"SELECT set_config('lock_timeout', $1, true), "
+    b"set_config('idle_in_transaction_session_timeout', $2, true)"
+)
+_NOT_ON_DISK = b"SELECT set_config('synchronous_commit', 'off', true)"
 #: The time of the server in Unix ms.
-_TIME = "SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000 AS bigint)"
+_TIME = b"SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000 AS bigint)"
 #: That, and the revision of the schema.
-_NOW = f"{_TIME}, version_num FROM alembic_version"
+_NOW = _TIME + b", version_num FROM alembic_version"
 #: The lock of one that writes beside others, or alone: "SDB2".
-_BESIDE_OTHERS = f"SELECT pg_advisory_xact_lock_shared({0x53444232})"
-_ALONE = f"SELECT pg_advisory_xact_lock({0x53444232})"
+_BESIDE_OTHERS = b"SELECT pg_advisory_xact_lock_shared(%d)" % 0x53444232
+_ALONE = b"SELECT pg_advisory_xact_lock(%d)" % 0x53444232
 _TRANSACTION = late_pattern(
     r"\s*(BEGIN|START|COMMIT|END|ROLLBACK|ABORT|SAVEPOINT|RELEASE)\b"
 )
@@ -71,24 +78,6 @@ class NoRows:
         return iter(())
 
 
-class PostgreSQLCursor(psycopg.RawCursor[TupleRow]):
-    """The result of any other statement, which may be one that returns no rows."""
-
-    __slots__ = ()
-
-    def fetchone(self) -> TupleRow | None:
-        """Return the next row; None after the last."""
-        return super().fetchone() if self._has_rows else None
-
-    def fetchall(self) -> list[TupleRow]:
-        """Return the remaining rows."""
-        return super().fetchall() if self._has_rows else []
-
-    @property
-    def _has_rows(self) -> bool:
-        return self.pgresult is not None and self.pgresult.nfields > 0
-
-
 class PostgreSQLConnection:
     """A connection as `engine.base.Connection` describes it."""
 
@@ -102,39 +91,38 @@ class PostgreSQLConnection:
         *,
         busy_timeout: float,
         durability: str,
+        prepares: bool,
     ) -> None:
         self.address, self.driver = address, driver
         self.busy_timeout, self.durability = busy_timeout, durability
         #: The revision of the schema that the last transaction that writes has seen.
         self.revision: str | None = None
-        #: The time of the server when the last transaction began.
-        self.now = 0
         #: How many transactions that write were begun.
         self.writes = 0
         #: What the transaction locked: see `locks`.
         self.locked: set[str] = set()
+        self._pipeline = Pipeline(driver, prepares=prepares)
+        #: Whether a transaction is open once all that is queued has run.
+        self._is_begun = False
+        #: The result of `_NOW` while it was not read, and the time in it.
+        self._beginning: Cursor | None = None
+        self._now: int | None = None
         self._pid = os.getpid()
         self._is_closed = False
 
     @property
     def in_transaction(self) -> bool:
         """True from the beginning of a transaction to its COMMIT or ROLLBACK."""
-        return self.driver.pgconn.transaction_status in _OPEN
+        pipeline = self._pipeline
+        if pipeline.is_settled:
+            return self.driver.pgconn.transaction_status in _OPEN
+        # One that an interrupt tore ends with the connection.
+        return self._is_begun and pipeline.is_whole
 
     @property
     def is_usable(self) -> bool:
         """Whether nothing is known that keeps it from being used."""
-        pgconn = self.driver.pgconn
-        if self._is_closed or pgconn.status != pq.ConnStatus.OK:
-            return False
-        try:
-            # Neither call waits. If the server has ended the connection since the last
-            # statement, the first reads its last message, and the second the end.
-            pgconn.consume_input()
-            pgconn.consume_input()
-        except psycopg.Error:
-            return False
-        return pgconn.status == pq.ConnStatus.OK
+        return not self._is_closed and self._pipeline.is_usable
 
     def execute(self, sql: str, parameters: Any = (), /) -> Cursor:
         """Run one statement; raises `psycopg.Error`, `UnicodeEncodeError` and so on."""
@@ -144,20 +132,28 @@ class PostgreSQLConnection:
             return NoRows()
 
         statement = numbered(sql, parameters)
-        cursor = PostgreSQLCursor(self.driver)
-        cursor.execute(statement.sql, statement.values(parameters), binary=True)
+        cursor = self._pipeline.run(statement.sql, statement.values(parameters))
+        self._settle_if_needed()
         return cursor
 
     def executemany(self, sql: str, parameters: Any, /) -> Cursor:
-        """Run a statement once for each item of *parameters*, in one message."""
+        """Run a statement once for each item of *parameters*; raises as `execute`."""
         self._check_open()
         rows = list(parameters)
         if not rows:
             return NoRows()
         statement = numbered(sql, rows[0])
-        cursor = PostgreSQLCursor(self.driver)
-        cursor.executemany(statement.sql, [statement.values(row) for row in rows])
+        values = [statement.values(row) for row in rows]
+        cursor = self._pipeline.run_many(
+            statement.sql, values, waits=self.in_transaction
+        )
+        self._settle_if_needed()
         return cursor
+
+    def settle(self) -> None:
+        """Wait until all statements have run; raises the first `psycopg.Error`."""
+        self._check_open()
+        self._pipeline.settle()
 
     def commit(self) -> None:
         """End the transaction; raises `psycopg.Error` if it was not committed.
@@ -165,8 +161,10 @@ class PostgreSQLConnection:
         Of one that raises because the connection is gone nobody knows the outcome.
         """
         self._check_open()
-        (result,) = self._send("COMMIT")
-        if result.command_status != b"COMMIT":
+        cursor = self._pipeline.command(b"COMMIT")
+        self._pipeline.settle()
+        self._is_begun = False
+        if cursor.command_status != b"COMMIT":
             # The server answers a COMMIT after a failed statement by a ROLLBACK.
             raise errors.InFailedSqlTransaction(
                 "a statement of the transaction failed, so it was rolled back"
@@ -175,29 +173,40 @@ class PostgreSQLConnection:
     def begin(self, busy_timeout: float) -> None:
         """Begin a transaction that changes tables, which may not be there yet."""
         self._check_open()
-        self._send(_BEGIN_WRITE, lock_timeout(busy_timeout))
+        self._begin(_BEGIN_WRITE, busy_timeout)
 
-    def begin_write(self, busy_timeout: float, *, is_alone: bool = False) -> int:
-        """Begin a transaction that writes, and return the time of the server, Unix ms.
+    def begin_write(self, busy_timeout: float, *, is_alone: bool = False) -> None:
+        """Begin a transaction that writes; `time` is that of its beginning.
 
         It waits up to *busy_timeout* seconds for each lock; with *is_alone* for all
-        others that write, and they for it. Raises
-        `errors.UndefinedTable` for a database that is not ours.
+        others that write, and they for it.
         """
         self._check_open()
         self.locked.clear()
-        settings = [lock_timeout(busy_timeout), _END_IF_STOPPED]
+        self._is_begun = True
+        pipeline = self._pipeline
+        pipeline.run(_BEGIN_WRITE)
+        pipeline.run(_SETTINGS, (str(_milliseconds(busy_timeout)), _MOST_IDLE))
         if self.durability == "normal":
-            settings.append("SET LOCAL synchronous_commit = off")
-        turn = _ALONE if is_alone else _BESIDE_OTHERS
-        result = self._send(_BEGIN_WRITE, *settings, turn, _NOW)[-1]
-        now, revision = result.get_value(0, 0), result.get_value(0, 1)
-        if now is None or revision is None:
-            raise errors.UndefinedTable("alembic_version has no row")
-        self.revision = revision.decode()
+            pipeline.run(_NOT_ON_DISK)
+        pipeline.run(_ALONE if is_alone else _BESIDE_OTHERS)
+        self._beginning = pipeline.run(_NOW)
         self.writes += 1
-        self.now = int(now)
-        return self.now
+
+    def time(self) -> int:
+        """Return the time of the server in the open transaction, Unix ms.
+
+        It is always the same in one transaction. Raises `errors.UndefinedTable` if one
+        that writes has found a database that is not ours.
+        """
+        if self._beginning is not None:
+            row, self._beginning = self._beginning.fetchone(), None
+            if row is None:
+                raise errors.UndefinedTable("alembic_version has no row")
+            self._now, self.revision = row
+        elif self._now is None:
+            ((self._now,),) = self._pipeline.run(_TIME).fetchall()
+        return int(self._now)
 
     def close(self) -> None:
         """Close it; in a forked child only here, for its parent goes on using it."""
@@ -207,26 +216,40 @@ class PostgreSQLConnection:
 
     def _run_of_transaction(self, sql: str) -> None:
         command = sql.strip().upper()
-        if command == "COMMIT":
+        pipeline = self._pipeline
+        if command in ("COMMIT", "END"):
             self.commit()
-        elif command == BEGIN_READ:
-            result = self._send(sql, lock_timeout(self.busy_timeout), _TIME)[-1]
-            self.now = int(result.get_value(0, 0) or 0)
+        elif command.startswith(("BEGIN", "START")):
+            self._begin(sql.encode(), self.busy_timeout)
+        elif command.startswith(("ROLLBACK", "ABORT")):
+            self._roll_back(sql, is_complete=" TO " not in command)
         else:
-            if command.startswith("ROLLBACK"):
-                # Those that it took since the savepoint are gone with it.
-                self.locked.clear()
-            self._send(sql)
+            pipeline.command(sql.encode())
 
-    def _send(self, *statements: str) -> Sequence[PGresult]:
-        """Run statements without parameters, in one message; return their results."""
-        driver = self.driver
-        driver.pgconn.send_query(";".join(statements).encode())
-        results: list[PGresult] = driver.wait(generators.execute(driver.pgconn))
-        for result in results:
-            if result.status == pq.ExecStatus.FATAL_ERROR:
-                raise errors.error_from_result(result)
-        return results
+    def _roll_back(self, sql: str, *, is_complete: bool) -> None:
+        # Those that it took since the savepoint are gone with it.
+        self.locked.clear()
+        if not is_complete:
+            self._pipeline.drop()
+            self._pipeline.command(sql.encode())
+            return
+        self._is_begun = False
+        # A transaction ends with a connection that is lost, too.
+        with suppress(psycopg.OperationalError):
+            self._pipeline.drop()
+            self._pipeline.command(sql.encode())
+            self._pipeline.send()
+
+    def _begin(self, sql: bytes, busy_timeout: float) -> None:
+        self._is_begun = True
+        self._beginning = self._now = None
+        self._pipeline.run(sql)
+        self._pipeline.run(lock_timeout(busy_timeout).encode())
+
+    def _settle_if_needed(self) -> None:
+        # Outside of transactions each statement is committed when it has run.
+        if self._pipeline.is_full or not self.in_transaction:
+            self._pipeline.settle()
 
     def _check_open(self) -> None:
         if self._is_closed:
@@ -235,5 +258,9 @@ class PostgreSQLConnection:
 
 def lock_timeout(seconds: float) -> str:
     """Return the statement by which a transaction waits so long for each lock."""
+    return f"SET LOCAL lock_timeout = {_milliseconds(seconds)}"
+
+
+def _milliseconds(seconds: float) -> int:
     # 0 would be without an end.
-    return f"SET LOCAL lock_timeout = {min(max(int(seconds * 1000), 1), _MOST_MS)}"
+    return min(max(int(seconds * 1000), 1), _MOST_MS)

@@ -36,6 +36,7 @@ class PostgreSQL:
     begin_read = BEGIN_READ
     continues_after_error = False
     writes_side_by_side = True
+    answers_late = True
 
     dialect = DIALECT
     usage = MessageSums(DIALECT)
@@ -69,16 +70,15 @@ class PostgreSQL:
 
     def begin_write(
         self, connection: Any, busy_timeout: float = 0.0, *, is_alone: bool = False
-    ) -> int:
+    ) -> None:
         """Begin a transaction, which takes its locks one by one: see `locks`."""
-        now: int = connection.begin_write(
+        connection.begin_write(
             connection.busy_timeout + busy_timeout, is_alone=is_alone
         )
-        return now
 
     def time_of(self, connection: Any) -> int:
-        """Return the time of the server at the beginning of the transaction."""
-        now: int = connection.now
+        """Return the time of the server when the transaction began, Unix ms."""
+        now: int = connection.time()
         return now
 
     def lock_sessions(

@@ -46,7 +46,7 @@ SELECT e.name, c.relname, a.attname
 
 
 class PostgreSQLExtensionTables(DeclaredTables):
-    """PostgreSQL's `engine.base.ExtensionTables`."""
+    """PostgreSQL's `engine.extension_tables.ExtensionTables`."""
 
     dialect = DIALECT
     declarations, declared, columns = _DECLARATIONS, _DECLARED, _COLUMNS

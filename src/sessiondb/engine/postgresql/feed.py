@@ -11,7 +11,7 @@ database of the server, holds the feed back.
 from __future__ import annotations
 
 from sessiondb.dataclass import dataclass
-from sessiondb.engine.base import Connection
+from sessiondb.engine.base import Connection, Cursor
 from sessiondb.engine.feed import ChangedSession
 from sessiondb.engine.sql import ComposedStatement, Read
 from sessiondb.model.feed import Position, position_of
@@ -68,6 +68,12 @@ class PostgreSQLChangeNumbers:
     _last: Position | None = None
     #: Where a consumer that was told of this transaction continues.
     _cursor: str | None = None
+    #: The result of `_OWN`, if it was asked for.
+    _expected: Cursor | None = None
+
+    def expect(self, connection: Connection) -> None:
+        """Ask for the number of the transaction."""
+        self._expected = connection.execute(_OWN)
 
     def take(
         self,
@@ -77,7 +83,8 @@ class PostgreSQLChangeNumbers:
         """Return the next number, and a cursor behind all that is committed."""
         last = self._last
         if last is None:
-            database, first, horizon = connection.execute(_OWN).fetchone()
+            own = self._expected or connection.execute(_OWN)
+            database, first, horizon = own.fetchone()
             last = Position(database or "", first)
             if horizon < first:
                 # An older transaction may still commit: what began since is repeated.

@@ -11,6 +11,7 @@ mode, which gives each transaction another session: no statement is prepared the
 from __future__ import annotations
 
 import os
+from functools import lru_cache
 from typing import Any
 
 import psycopg
@@ -59,6 +60,7 @@ class ConnectionParameters:
         return {"options": f"{options} {settings}".strip()}
 
 
+@lru_cache
 def parameters_of(address: ServerAddress) -> ConnectionParameters:
     """Return what a URL states; raises `InvalidInputError`."""
     place, query = _parts_of(address.url)

@@ -16,8 +16,8 @@ from psycopg.conninfo import make_conninfo
 
 from sessiondb.engine.address import ServerAddress
 from sessiondb.engine.base import Cursor
-from sessiondb.engine.postgresql.connecting import connect
-from sessiondb.engine.postgresql.connection import BEGIN_READ
+from sessiondb.engine.postgresql.connecting import connect_driver
+from sessiondb.engine.postgresql.connection import BEGIN_READ, lock_timeout
 from sessiondb.engine.postgresql.failures import translate
 from sessiondb.engine.postgresql.parameters import parameters_of
 from sessiondb.engine.postgresql.views import VIEW_NAMES
@@ -32,6 +32,8 @@ from sessiondb.patterns import late_pattern
 
 #: Rows that the server is asked for at once.
 _ROWS_AT_ONCE = 1_000
+#: Seconds to wait for a lock.
+_PATIENCE = 10.0
 _READS = late_pattern(
     r"(?is)\s*(?:--[^\n]*\n\s*|/\*.*?\*/\s*)*(select|with|values|table)\b"
 )
@@ -46,11 +48,11 @@ def query(address: ServerAddress, sql: str) -> Iterator[Cursor]:
     """
     if _READS.match(sql) is None:
         raise _only_reads("it is not a SELECT")
-    with closing(connect(address, mode="ro")) as connection:
-        cursor: Any = connection.driver.cursor(name="query")
+    with closing(connect_driver(address, mode="ro")) as driver:
+        cursor: Any = driver.cursor(name="query")
         cursor.itersize = _ROWS_AT_ONCE
         try:
-            connection.execute(BEGIN_READ)
+            driver.execute(f"{BEGIN_READ}; {lock_timeout(_PATIENCE)}".encode())
             with cursor:
                 yield cursor.execute(sql.rstrip().removesuffix(";").encode())
         except psycopg.Error as error:

@@ -1,8 +1,9 @@
 """The search index: what enters it, its questions, its upkeep.
 
 The database yields candidates by their words (`search_walk`), and their texts are
-compared here, with the functions that every engine uses: a server cannot have functions
-of ours. Nothing waits: what a transaction writes enters the index in it.
+compared here (`search_comparing`), with the functions that every engine uses: a server
+cannot have functions of ours. Nothing waits: what a transaction writes enters the index
+in it.
 
 Titles and prompts have entries as well: what writes a title or a prompt writes that.
 What is inside of words no index knows: the server passes over the ASCII titles that
@@ -14,7 +15,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from sessiondb.engine.base import SNIPPET_MARKS, Connection
+from sessiondb.engine.base import Connection
+from sessiondb.engine.postgresql.search_comparing import (
+    comparison_of,
+    meant_candidates,
+    meant_together,
+    shown_title,
+    texts_at,
+    words_in_title,
+)
 from sessiondb.engine.postgresql.search_query import (
     read_match,
     read_possible,
@@ -22,16 +31,11 @@ from sessiondb.engine.postgresql.search_query import (
 )
 from sessiondb.engine.postgresql.search_statements import (
     CONTENTS,
-    FIRST_MESSAGES,
     NEWEST_PLACE,
-    SIBLINGS,
-    TEXTS,
     MatchShape,
-    prompt_statement,
     rarest_statement,
     scan_statement,
     session_match_statement,
-    title_statement,
 )
 from sessiondb.engine.postgresql.search_tables import GIN_INDEXES
 from sessiondb.engine.postgresql.search_walk import (
@@ -42,7 +46,6 @@ from sessiondb.engine.postgresql.search_walk import (
 )
 from sessiondb.engine.postgresql.search_writing import (
     NewParts,
-    Texts,
     damaged,
     prepare,
     put,
@@ -52,11 +55,13 @@ from sessiondb.engine.postgresql.search_writing import (
     rebuild,
     take_out,
 )
+from sessiondb.engine.postgresql.title_statements import (
+    FIRST_MESSAGES,
+    prompt_statement,
+    title_statement,
+)
 from sessiondb.engine.query import SearchQuery
 from sessiondb.engine.search_comparison import (
-    PartTexts,
-    fold,
-    has_together,
     is_meant,
 )
 from sessiondb.engine.search_excerpts import excerpt, passage
@@ -68,7 +73,6 @@ from sessiondb.schema.rows import PartAddress
 _AT_ONCE = 200
 #: Titles or prompts that are compared at once: those that have the words, or any.
 _TITLES_AT_ONCE, _SCANNED_AT_ONCE = 100, 1_000
-_MARK_BEGIN, _MARK_END = SNIPPET_MARKS
 
 
 class PostgreSQLSearchIndex:
@@ -152,7 +156,7 @@ class PostgreSQLSearchIndex:
         while not walk.is_done:
             candidates = yield from walk.read(_AT_ONCE)
             new = [each for each in candidates if each.session_id not in sessions]
-            matches = yield from _meant(new, params)
+            matches = yield from meant_candidates(new, params)
             sessions |= dict.fromkeys([match.session_id for match in matches])
         return list(sessions)
 
@@ -163,7 +167,7 @@ class PostgreSQLSearchIndex:
         comparison = read_match(match).comparison
         return {
             place: (message_id, excerpt(comparison, *texts.columns))
-            for place, (message_id, texts) in (yield from _texts_at(places)).items()
+            for place, (message_id, texts) in (yield from texts_at(places)).items()
         }
 
     def rarest(self, matches: Sequence[str]) -> Read[int]:
@@ -193,7 +197,7 @@ class PostgreSQLSearchIndex:
         statement = scan_statement(tuple(terms), bounds_in(params), order, rows)
         scan = yield statement, {**params, **read_possible(own).params()}
 
-        texts = yield from _texts_at([row[0] for row in scan if row[7]])
+        texts = yield from texts_at([row[0] for row in scan if row[7]])
         hits: set[int] = set()
         in_siblings: dict[str, list[int]] = {}
         for place, *_, has_siblings, _ in scan:
@@ -208,7 +212,7 @@ class PostgreSQLSearchIndex:
             elif spread is not None and has_siblings and is_meant(own, words, *columns):
                 in_siblings.setdefault(spread, []).append(place)
         for wanted, places in in_siblings.items():
-            hits |= yield from _meant_together(wanted, places)
+            hits |= yield from meant_together(wanted, places)
         return [
             (place, session_id, seq, None, None, sort_key, place in hits, size, time)
             for place, session_id, seq, sort_key, size, time, *_ in scan
@@ -248,7 +252,7 @@ class PostgreSQLSearchIndex:
         """Return message id and the text at the needles of parts by their places."""
         return {
             place: (message_id, passage(needles, *texts.columns))
-            for place, (message_id, texts) in (yield from _texts_at(places)).items()
+            for place, (message_id, texts) in (yield from texts_at(places)).items()
         }
 
     def contents(self, places: Sequence[int]) -> Read[Rows]:
@@ -266,8 +270,8 @@ class PostgreSQLSearchIndex:
         rows: int,
     ) -> Read[Rows]:
         """Return the sessions whose title alone matches."""
-        comparison = _comparison(params)
-        bounded = {**params, **_words_of_title(params, comparison)}
+        comparison = comparison_of(params)
+        bounded = {**params, **words_in_title(params, comparison)}
         has_words = "in_title" in bounded
         at_once = _TITLES_AT_ONCE if has_words else _SCANNED_AT_ONCE
         titles: Rows = []
@@ -279,7 +283,7 @@ class PostgreSQLSearchIndex:
             shown = {
                 (place, session_id): snippet
                 for place, session_id, title, own_id in sessions
-                if (snippet := _title_shown(comparison, params, title, own_id))
+                if (snippet := shown_title(comparison, params, title, own_id))
             }
             others: set[str] = set()
             if "shown" not in params:
@@ -312,7 +316,9 @@ class PostgreSQLSearchIndex:
         shape = MatchShape(tuple(terms), bounds_in(bounded), "newest")
         ids = {"ids": as_list(session_ids)}
         rows = yield session_match_statement(shape), {**bounded, **ids}
-        matches = yield from _meant([Candidate(*row) for row in rows], bounded)
+        matches = yield from meant_candidates(
+            [Candidate(*row) for row in rows], bounded
+        )
         return {match.session_id for match in matches}
 
     def prompts(
@@ -324,11 +330,11 @@ class PostgreSQLSearchIndex:
         rows: int,
     ) -> Read[Rows]:
         """Return prompts, newest first."""
-        comparison = _comparison(params) if "match" in params else None
+        comparison = comparison_of(params) if "match" in params else None
         bounded = {**params, "rows": rows}
         has_words = False
         if comparison is not None:
-            bounded |= _words_of_title(params, comparison)
+            bounded |= words_in_title(params, comparison)
             has_words = "in_title" in bounded
             at_once = _TITLES_AT_ONCE if has_words else _SCANNED_AT_ONCE
             bounded["rows"] = max(rows, at_once)
@@ -392,7 +398,7 @@ def _read_matches(
     most = rows
     while len(matches) < rows and not walk.is_done:
         candidates = yield from walk.read(most)
-        meant = yield from _meant(candidates, params)
+        meant = yield from meant_candidates(candidates, params)
         if is_once and len(meant) < len(candidates):
             # Parts with several chunks did not match; older ones of a session may.
             return (
@@ -416,102 +422,9 @@ def _message_and_snippet(
     return match.message_id, excerpt(comparison, *read_texts(match.texts).columns)
 
 
-# -- comparing ---------------------------------------------------------------------
-
-
-def _comparison(params: Mapping[str, Any]) -> str:
-    """Return what a title or prompt is compared with."""
-    for name in ("scanned", "comparison"):
-        if name in params:
-            return str(params[name])
-    return read_match(params["match"]).comparison
-
-
-def _words_of_title(params: Mapping[str, Any], comparison: str) -> dict[str, str]:
-    """Return the parameters of what a title or prompt has, if it may be meant."""
-    possible = read_possible(comparison).params()
-    if params["match"] is None:
-        return possible
-    return possible | {"in_title": read_match(params["match"]).in_title}
-
-
-def _title_shown(
-    comparison: str, params: Mapping[str, Any], title: str, own_id: str | None
-) -> str | None:
-    """Return what is shown of a title, or of an id; None if neither is meant."""
-    if is_meant(comparison, None, title):
-        if "needles" in params:
-            return passage(params["needles"], title)
-        return excerpt(comparison, title)
-    wanted_id = params.get("own_id")
-    if wanted_id is not None and own_id is not None and own_id.startswith(wanted_id):
-        return f"{_MARK_BEGIN}{own_id}{_MARK_END}"
-    return None
-
-
 def _first_messages(session_ids: list[str]) -> Read[dict[str, tuple[int, str]]]:
     """Return by its session the seq and id of the first message."""
     if not session_ids:
         return {}
     rows = yield FIRST_MESSAGES, {"ids": as_list(session_ids)}
     return {session_id: (seq, message_id) for session_id, seq, message_id in rows}
-
-
-def _texts_at(places: Iterable[int]) -> Read[dict[int, tuple[str, Texts]]]:
-    """Return by its place the message id and the texts of each part."""
-    numbers = as_list(places)
-    rows = (yield TEXTS, {"places": numbers}) if numbers != "[]" else []
-    return {
-        place: (message_id, read_texts(texts)) for place, message_id, *texts in rows
-    }
-
-
-def _meant(
-    candidates: list[Candidate], params: Mapping[str, Any]
-) -> Read[list[Candidate]]:
-    """Return the candidates that are what a query means."""
-    if "spread" in params:
-        places = [candidate.place for candidate in candidates]
-        meant: set[int] = yield from _meant_together(params["spread"], places)
-        return [candidate for candidate in candidates if candidate.place in meant]
-
-    match = read_match(params["match"])
-    is_exact = "comparison" not in params
-    # A word is in one chunk, wherever it is.
-    says_all = match.in_order is None and match.in_chunk == match.words
-    compared = [
-        candidate.place
-        for candidate in candidates
-        if not is_exact or (candidate.is_partial and not says_all)
-    ]
-    texts = {each.place: read_texts(each.texts) for each in candidates if each.texts}
-    unread = [place for place in compared if place not in texts]
-    for place, (_, read) in (yield from _texts_at(unread)).items():
-        texts[place] = read
-    meant = set()
-    for place in compared:
-        if place in texts:
-            words, *columns = texts[place]
-            if is_meant(match.comparison, words, *columns):
-                meant.add(place)
-    meant |= {candidate.place for candidate in candidates}.difference(compared)
-
-    if "together" in params:
-        asked = [each.place for each in candidates if each.has_siblings]
-        asked = [place for place in asked if place in meant]
-        together = yield from _meant_together(params["together"], asked)
-        meant -= set(asked) - together
-    return [candidate for candidate in candidates if candidate.place in meant]
-
-
-def _meant_together(wanted: str, places: list[int]) -> Read[set[int]]:
-    """Return those of parts whose message has *wanted*: see `has_together`."""
-    messages: dict[int, list[PartTexts]] = {}
-    rows = (yield SIBLINGS, {"places": as_list(places)}) if places else []
-    for asked, place, *row in rows:
-        words, *columns = read_texts(row)
-        part = PartTexts(place, fold(words or ""), [fold(text) for text in columns])
-        messages.setdefault(asked, []).append(part)
-    return {
-        place for place, parts in messages.items() if has_together(wanted, place, parts)
-    }

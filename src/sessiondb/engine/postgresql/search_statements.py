@@ -23,7 +23,7 @@ from sessiondb.patterns import late_pattern
 _OF_MESSAGE, _OF_SESSION = late_pattern(r"\bm\."), late_pattern(r"\bs\.")
 #: Terms of more than the session.
 _OF_OTHERS = late_pattern(r"\b[mp]\.")
-_VISIBLE = "s.time_deleted IS NULL AND s.time_importing IS NULL"
+VISIBLE = "s.time_deleted IS NULL AND s.time_importing IS NULL"
 _MESSAGES = "JOIN message AS m ON m.session_id = p.session_id AND m.seq = p.seq"
 _SESSIONS = "JOIN session AS s ON s.id = p.session_id"
 #: Large values one by one: for a join the server may read all of them.
@@ -54,7 +54,7 @@ _BOUNDS = {
 #: plans alike for all words, so that it soon keeps its plan.
 _WORDS = "(SELECT CAST(:words AS tsquery))"
 _IN_CHUNK = "(SELECT CAST(:in_chunk AS tsquery))"
-_IN_TITLE = "(SELECT CAST(:in_title AS tsquery))"
+IN_TITLE = "(SELECT CAST(:in_title AS tsquery))"
 #: Whether the words of an entry may be in a row as they have to be.
 _IN_ORDER = (
     "(f.chunk > 0 OR NOT f.is_in_order "
@@ -82,7 +82,7 @@ _PATTERNS = (
 )
 
 
-def _may_have(column: str) -> str:
+def may_have(column: str) -> str:
     """Return whether a text has one of ``:possible`` or of ``:letters``."""
     return (
         f"coalesce(octet_length({column}) <> length({column}) AND {column} ~ :letters "
@@ -93,7 +93,7 @@ def _may_have(column: str) -> str:
 #: What is large is read anyway: the server would take longer than Python.
 _MAY_BE_MEANT = (
     "(p.text_blob IS NOT NULL OR p.input_blob IS NOT NULL "
-    f"OR {_may_have('p.text')} OR {_may_have('p.input')} OR {_may_have('p.title')})"
+    f"OR {may_have('p.text')} OR {may_have('p.input')} OR {may_have('p.title')})"
 )
 
 
@@ -106,7 +106,7 @@ def is_narrow(term: str) -> bool:
     return term not in _USUAL and not _OF_OTHERS.search(term)
 
 
-def _has_words(vector: str, query: str) -> str:
+def contains(vector: str, query: str) -> str:
     """Return the condition of entries that GIN looks up."""
     # Twice: of a query that it does not know the server expects one row of 200, and
     # rather reads all of a small table. GIN looks each word up once.
@@ -187,7 +187,7 @@ def _select_match(shape: MatchShape, of_entries: Sequence[str], entries: str) ->
             "CROSS JOIN LATERAL (SELECT p.time_created "
             f"FROM part AS p {messages} {sessions} WHERE {where} OFFSET 0) AS x"
         )
-    visible = " AND ".join(["s.id = f.session_id", _VISIBLE, *of_sessions])
+    visible = " AND ".join(["s.id = f.session_id", VISIBLE, *of_sessions])
     return (
         "SELECT f.place, f.session_id, f.seq, "
         f"CAST({sort_key[shape.order]} AS DOUBLE PRECISION) AS sort_key, "
@@ -238,7 +238,7 @@ def _probe(chunk: str, words: str) -> str:
     return (
         "SELECT found.place FROM span CROSS JOIN LATERAL (SELECT f.place "
         f"FROM part_search AS f WHERE {_NEWEST} < :enough AND {_BEGINS} > :last "
-        f"AND f.chunk {chunk} AND {_has_words('f.words', words)} "
+        f"AND f.chunk {chunk} AND {contains('f.words', words)} "
         "AND f.place + 0 < span.begins "
         "AND f.place + 0 >= :last LIMIT :many) AS found"
     )
@@ -342,7 +342,7 @@ def session_statement(shape: MatchShape) -> Statement:
     """Return the query for sessions that pass, with their messages, up to ``:many``."""
     terms = [term for term in shape.terms if not _OF_OTHERS.search(term)]
     seen = [name for name in shape.bounds if name == "seen"]
-    where = " AND ".join([_VISIBLE, *terms, *_bounds(seen, "", "s.id")])
+    where = " AND ".join([VISIBLE, *terms, *_bounds(seen, "", "s.id")])
     return ComposedStatement(
         f"SELECT s.id, s.message_count FROM session AS s WHERE {where} LIMIT :many"
     )
@@ -420,7 +420,7 @@ def scan_statement(
     The texts of the others are not read.
     """
     sort_key = {"newest": "NULL", "time": "-p.time_created", "rank": _BYTES}[order]
-    conditions = ["p.indexed = 1", _VISIBLE, *terms]
+    conditions = ["p.indexed = 1", VISIBLE, *terms]
     conditions += _bounds(bounds, "p.rid", "p.session_id")
     where = " AND ".join(conditions)
     messages = _MESSAGES if _OF_MESSAGE.search(where) else ""
@@ -432,103 +432,4 @@ def scan_statement(
         f"{has_siblings}, {_MAY_BE_MEANT} "
         f"FROM part AS p {messages} {_SESSIONS} "
         f"WHERE {where} ORDER BY p.rid DESC LIMIT {limit}"
-    )
-
-
-#: Titles and prompts with the words of a query that are looked up; if there are more,
-#: the texts themselves are read, newest first, up to the limit.
-_MOST_TEXTS = 1_000
-
-
-def _probed_texts(name: str, *more: str) -> str:
-    """Return the query WITH the places of what may be meant, by its words or *more*."""
-    conditions = (_has_words("words", _IN_TITLE), "words IS NULL", *more)
-    places = " UNION ALL ".join(
-        f"(SELECT place FROM {name} WHERE {each} LIMIT {_MOST_TEXTS + 1})"
-        for each in conditions
-    )
-    return (
-        f"WITH probe AS MATERIALIZED ({places}), "
-        "probed AS MATERIALIZED (SELECT count(*) AS number FROM probe) "
-    )
-
-
-def _few_or_walked(few: str, walked: str, order: str, limit: str) -> str:
-    """Return the query for what the probe found, if it is little, or else for a walk.
-
-    That they depend on a row keeps the server from sorting in several processes.
-    """
-    return (
-        f"SELECT few.* FROM probed CROSS JOIN LATERAL ({few} "
-        f"AND probed.number <= {_MOST_TEXTS} OFFSET 0) AS few UNION ALL "
-        f"SELECT walked.* FROM probed CROSS JOIN LATERAL ({walked} "
-        f"AND probed.number > {_MOST_TEXTS} ORDER BY {order} LIMIT {limit}) AS walked "
-    )
-
-
-@lru_cache(maxsize=256)
-def title_statement(
-    terms: tuple[str, ...], bounds: tuple[str, ...], has_words: bool, limit: int
-) -> Statement:
-    """Return the query for the next sessions whose title or own id may be meant."""
-    conditions = [_VISIBLE, "s.message_count > 0", *terms]
-    may_match = _may_have("s.title")
-    of_own_id = []
-    if "own_id" in bounds:
-        may_match = f"({may_match} OR starts_with(s.source_id, :own_id))"
-        of_own_id = ["own_id >= :own_id AND own_id < :own_id || chr(1114111)"]
-    if "cursor" in bounds:
-        conditions.append("s.rid < :cursor")
-    if "shown" in bounds:
-        conditions.append(f"s.id NOT IN {DIALECT.list_text('shown', str)}")
-    select = (
-        "SELECT s.rid, s.id, s.title, s.source_id FROM session AS s "
-        f"WHERE {' AND '.join(conditions)}"
-    )
-    walked = f"{select} AND {may_match}"
-    if not has_words:
-        return ComposedStatement(f"{walked} ORDER BY s.rid DESC LIMIT {limit}")
-
-    few = f"{select} AND s.rid = ANY (ARRAY(SELECT place FROM probe))"
-    return ComposedStatement(
-        f"{_probed_texts('session_search', *of_own_id)}"
-        f"{_few_or_walked(few, walked, 's.rid DESC', str(limit))}"
-        f"ORDER BY 1 DESC LIMIT {limit}"
-    )
-
-
-#: The first message of each of the sessions ``:ids``.
-FIRST_MESSAGES = ComposedStatement(
-    f"SELECT m.* FROM {DIALECT.list_text('ids', str)} AS listed(id) "
-    "CROSS JOIN LATERAL (SELECT session_id, seq, id FROM message "
-    "WHERE session_id = listed.id ORDER BY seq LIMIT 1) AS m"
-)
-
-
-@lru_cache(maxsize=256)
-def prompt_statement(
-    columns: str,
-    terms: tuple[str, ...],
-    is_compared: bool,
-    has_words: bool,
-    is_later: bool,
-) -> Statement:
-    """Return the query for prompts that may be meant, newest first, up to ``:rows``."""
-    conditions = ["true", *terms]
-    if is_later:
-        conditions.append("(time_created, id) < (:after, :after_id)")
-    select = (
-        f"SELECT time_created, id, text, {columns} FROM prompt "
-        f"WHERE {' AND '.join(conditions)}"
-    )
-    walked = f"{select} AND {_may_have('prompt.text')}" if is_compared else select
-    order = "time_created DESC, id DESC"
-    if not has_words:
-        return ComposedStatement(f"{walked} ORDER BY {order} LIMIT :rows")
-
-    few = f"{select} AND rid = ANY (ARRAY(SELECT place FROM probe))"
-    return ComposedStatement(
-        f"{_probed_texts('prompt_search')}"
-        f"{_few_or_walked(few, walked, order, ':rows')}"
-        "ORDER BY 1 DESC, 2 DESC LIMIT :rows"
     )

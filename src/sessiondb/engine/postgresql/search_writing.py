@@ -15,6 +15,7 @@ from sessiondb.engine.base import Connection
 from sessiondb.engine.postgresql.dialect import DIALECT
 from sessiondb.engine.postgresql.search_entries import entries_of, words_of_text
 from sessiondb.engine.postgresql.search_statements import TEXTS_OF_PART
+from sessiondb.engine.search_index import SearchedTexts
 from sessiondb.engine.search_words import words_beside, words_of_json
 from sessiondb.engine.sql import Rows, as_list
 from sessiondb.schema.rows import PartAddress
@@ -53,6 +54,12 @@ _EXPECTED = (
 _INSERT = (
     "INSERT INTO part_search (place, session_id, seq, chunk, is_in_order, words) "
     f"{_EXPECTED}"
+)
+#: The entry of a part by its address.
+_INSERT_NEW = (
+    "INSERT INTO part_search (place, session_id, seq, chunk, is_in_order, words) "
+    "SELECT rid, session_id, seq, ?, CAST(? AS INTEGER) <> 0, CAST(? AS tsvector) "
+    "FROM part WHERE session_id = ? AND seq = ? AND idx = ?"
 )
 #: Whether they differ from those after ``:place`` up to ``:last``.
 _ENTRIES = (
@@ -194,30 +201,53 @@ def _update_entries(connection: Connection, parts: str) -> None:
 
 @dataclass(slots=True)
 class NewParts:
-    """PostgreSQL's half of `engine.search_index.WaitingParts`: none of them waits."""
+    """PostgreSQL's half of `engine.search_index.WaitingParts`: none of them waits.
 
-    _addresses: list[PartAddress] = field(default_factory=list)
+    Their entries are made of the texts as they were written, so that nothing is read
+    before the COMMIT.
+    """
+
+    _texts: dict[PartAddress, Texts] = field(default_factory=dict)
+    #: Those whose rows have to be read.
+    _unread: list[PartAddress] = field(default_factory=list)
 
     def add(
         self,
         connection: Connection,  # noqa: ARG002  the server gives out numbers
         part: PartAddress,
+        texts: SearchedTexts | None,
         *,
         is_searched: bool,
     ) -> None:
         """Remember a part that is to be found."""
-        if is_searched:
-            self._addresses.append(part)
+        if not is_searched:
+            return
+        if texts is None:
+            self._unread.append(part)
+        else:
+            words, text, arguments, title = texts
+            self._texts[part] = read_texts((words, text, None, arguments, None, title))
+
+    def reread(self) -> None:
+        """Forget the texts of parts that may have changed, or were undone."""
+        self._unread += self._texts
+        self._texts.clear()
 
     def forget(self) -> None:
         """Do nothing: what was inserted otherwise is not found, or is `put`."""
 
     def finish(self, connection: Connection, size: int) -> bool:  # noqa: ARG002
         """Index all new parts; False, as there is nothing else to bring up to date."""
-        if self._addresses:
+        if self._unread:
             # Those of units that were undone do not exist.
-            _update_entries(connection, as_list(self._addresses))
-            self._addresses = []
+            _update_entries(connection, as_list(self._unread))
+            self._unread = []
+        for part, (words, *texts) in self._texts.items():
+            for entry in entries_of(texts, words):
+                chunk, is_in_order, vector = entry
+                values = (chunk, int(is_in_order), vector, *part)
+                connection.execute(_INSERT_NEW, values)
+        self._texts.clear()
         return False
 
 

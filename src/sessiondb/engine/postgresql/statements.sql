@@ -1152,9 +1152,9 @@ WHERE file_diff.after_blob = blob.hash))
 -- effects.transaction.LOCK_BLOBS
 SELECT blob.hash
 FROM blob
-WHERE blob.hash IN (SELECT anon_1.value
+WHERE blob.hash = ANY (ARRAY(SELECT anon_1.value
 FROM (SELECT CAST(value AS TEXT) AS value
-FROM jsonb_array_elements_text(CAST(:hashes AS JSONB)) AS listed(value)) AS anon_1)
+FROM jsonb_array_elements_text(CAST(:hashes AS JSONB)) AS listed(value)) AS anon_1))
 ORDER BY blob.hash FOR UPDATE
 
 -- effects.transaction.LOAD
@@ -1172,7 +1172,25 @@ JOIN message ON message.session_id = session.id AND message.seq = session.leaf_s
 LEFT OUTER
 JOIN lease ON lease.session_id = session.id AND time_expires > :now AND time_expires - :now <= 2
     * ttl
-WHERE session.id = :sid AND session.time_deleted IS NULL
+WHERE session.time_deleted IS NULL AND session.id = :sid
+
+-- effects.transaction.LOAD_MANY
+SELECT session.id, session.project_id, session.parent_id, session.relation, session.root_id,
+    session.source, session.title, session.title_source, session.leaf_seq, session.last_seq,
+    session.revision, session.message_count, session.prompt_count, session.cost,
+    session.cost_inherited, session.tokens_input, session.tokens_output,
+    session.tokens_reasoning, session.tokens_cache_read, session.tokens_cache_write,
+    session.time_created, session.time_updated, session.time_detached, session.time_importing,
+    session.directory, session.provider_id, session.model_id, session.model_source,
+    session.time_imported, lease.holder, lease.time_expires, message.turn_id, lease.ttl
+FROM session
+LEFT OUTER
+JOIN message ON message.session_id = session.id AND message.seq = session.leaf_seq
+LEFT OUTER
+JOIN lease ON lease.session_id = session.id
+WHERE session.time_deleted IS NULL AND session.id = ANY (ARRAY(SELECT anon_1.value
+FROM (SELECT CAST(value AS TEXT) AS value
+FROM jsonb_array_elements_text(CAST(:sids AS JSONB)) AS listed(value)) AS anon_1))
 
 -- effects.tree.LINKS
 SELECT message.seq, message.parent_seq

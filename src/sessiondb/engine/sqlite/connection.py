@@ -24,7 +24,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import quote
 
-from sessiondb.clock import now_ms
 from sessiondb.engine import disk
 from sessiondb.engine.sqlite import files, search_query, search_waiting
 from sessiondb.engine.sqlite.failures import base_code, translate, translated
@@ -80,6 +79,9 @@ class SQLiteConnection(sqlite3.Connection):
             )
             damaged.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
             raise damaged from error
+
+    def settle(self) -> None:
+        """Do nothing: a statement has run when `execute` returns."""
 
     def close(self) -> None:
         """Close it, and forget it."""
@@ -189,10 +191,8 @@ def begin_write(
     busy_timeout: float = 0.0,
     *,
     is_alone: bool = True,  # noqa: ARG001  it always is
-) -> int:
+) -> None:
     """Begin a transaction with the write lock, waiting *busy_timeout* seconds for it.
-
-    Returns the time of the machine, in Unix ms.
 
     IMMEDIATE, because a read that turns into a write could fail half-way. SQLite itself
     waits in sleeps of up to 100 ms for a lock that is held for less than one: of four
@@ -205,8 +205,7 @@ def begin_write(
             if is_last or base_code(error) != sqlite3.SQLITE_BUSY:
                 raise
         else:
-            break
-    return now_ms()
+            return
 
 
 def attempts(busy_timeout: float) -> Iterator[bool]:

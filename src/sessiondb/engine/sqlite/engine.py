@@ -41,6 +41,7 @@ class SQLite:
     begin_read = "BEGIN"
     continues_after_error = True
     writes_side_by_side = False
+    answers_late = False
 
     dialect = DIALECT
     search = SQLiteSearchIndex()

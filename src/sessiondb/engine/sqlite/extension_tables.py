@@ -28,7 +28,7 @@ SELECT e.name, m.name, c.name
 
 
 class SQLiteExtensionTables(DeclaredTables):
-    """SQLite's `engine.base.ExtensionTables`."""
+    """SQLite's `engine.extension_tables.ExtensionTables`."""
 
     dialect = DIALECT
     declarations, declared, columns = _DECLARATIONS, _DECLARED, _COLUMNS

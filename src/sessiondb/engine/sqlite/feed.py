@@ -54,6 +54,9 @@ class SQLiteChangeNumbers:
     #: The place of the last change; None if it is not known.
     _last: Position | None = None
 
+    def expect(self, connection: Connection) -> None:
+        """Do nothing: it is asked for when it is needed."""
+
     def take(
         self,
         connection: Connection,

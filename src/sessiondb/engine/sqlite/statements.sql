@@ -1117,7 +1117,24 @@ JOIN message ON message.session_id = session.id AND message.seq = session.leaf_s
 LEFT OUTER
 JOIN lease ON lease.session_id = session.id AND time_expires > :now AND time_expires - :now <= 2
     * ttl
-WHERE session.id = :sid AND session.time_deleted IS NULL
+WHERE session.time_deleted IS NULL AND session.id = :sid
+
+-- effects.transaction.LOAD_MANY
+SELECT session.id, session.project_id, session.parent_id, session.relation, session.root_id,
+    session.source, session.title, session.title_source, session.leaf_seq, session.last_seq,
+    session.revision, session.message_count, session.prompt_count, session.cost,
+    session.cost_inherited, session.tokens_input, session.tokens_output,
+    session.tokens_reasoning, session.tokens_cache_read, session.tokens_cache_write,
+    session.time_created, session.time_updated, session.time_detached, session.time_importing,
+    session.directory, session.provider_id, session.model_id, session.model_source,
+    session.time_imported, lease.holder, lease.time_expires, message.turn_id, lease.ttl
+FROM session
+LEFT OUTER
+JOIN message ON message.session_id = session.id AND message.seq = session.leaf_seq
+LEFT OUTER
+JOIN lease ON lease.session_id = session.id
+WHERE session.time_deleted IS NULL AND session.id IN (SELECT anon_1.value
+FROM json_each(:sids) AS anon_1)
 
 -- effects.tree.LINKS
 SELECT message.seq, message.parent_seq

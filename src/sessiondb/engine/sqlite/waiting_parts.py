@@ -6,6 +6,7 @@ import sqlite3
 
 from sessiondb.dataclass import dataclass
 from sessiondb.engine.base import Connection
+from sessiondb.engine.search_index import SearchedTexts
 from sessiondb.engine.sqlite.search_tables import MARK_OF_INDEX, PUT_WAITING
 from sessiondb.schema.rows import PartAddress
 
@@ -55,6 +56,7 @@ class SQLiteWaitingParts:
         self,
         connection: Connection,
         part: PartAddress,  # noqa: ARG002  the view of those that wait has it
+        texts: SearchedTexts | None,  # noqa: ARG002
         *,
         is_searched: bool,  # noqa: ARG002
     ) -> int:
@@ -63,6 +65,9 @@ class SQLiteWaitingParts:
         self._numbers = last + 1, indexed
         self._are_changed = True
         return last + 1
+
+    def reread(self) -> None:
+        """Do nothing: the rows are read when they are indexed."""
 
     def forget(self) -> None:
         """Record that SQLite chose numbers, or that rows are gone."""

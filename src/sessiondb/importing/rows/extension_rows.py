@@ -14,7 +14,7 @@ from operator import attrgetter
 from sessiondb.dataclass import dataclass
 from sessiondb.effects.extension import complete_tables
 from sessiondb.effects.transaction import Transaction
-from sessiondb.engine.base import ExtensionTable
+from sessiondb.engine.extension_tables import ExtensionTable
 from sessiondb.engine.sql import insert_text
 from sessiondb.importing.rows.run import Run
 from sessiondb.model.export import ExtensionRow

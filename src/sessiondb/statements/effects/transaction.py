@@ -44,7 +44,7 @@ LOCK_BLOBS = (
     .order_by(blob.c.hash)
     .with_for_update()
 )
-LOAD = (
+_state = (
     select(
         *(session.c[name] for name in STATE),
         lease.c.holder,
@@ -58,6 +58,15 @@ LOAD = (
             message.c.seq == session.c.leaf_seq,
         ),
     )
-    .outerjoin(lease, and_(lease.c.session_id == session.c.id, text(LIVING_LEASE)))
-    .where(session.c.id == p("sid"), session.c.time_deleted.is_(None))
+    .where(session.c.time_deleted.is_(None))
+)
+_lease_of_session = lease.c.session_id == session.c.id
+LOAD = _state.outerjoin(lease, and_(_lease_of_session, text(LIVING_LEASE))).where(
+    session.c.id == p("sid")
+)
+#: Also with leases that have expired: the time is not known yet when it is sent.
+LOAD_MANY = (
+    _state.add_columns(lease.c.ttl)
+    .outerjoin(lease, _lease_of_session)
+    .where(session.c.id.in_(texts("sids")))
 )
