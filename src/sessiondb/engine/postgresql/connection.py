@@ -161,7 +161,7 @@ class PostgreSQLConnection:
         Of one that raises because the connection is gone nobody knows the outcome.
         """
         self._check_open()
-        cursor = self._pipeline.command(b"COMMIT")
+        cursor = self._pipeline.run_unprepared(b"COMMIT")
         self._pipeline.settle()
         self._is_begun = False
         if cursor.command_status != b"COMMIT":
@@ -224,20 +224,20 @@ class PostgreSQLConnection:
         elif command.startswith(("ROLLBACK", "ABORT")):
             self._roll_back(sql, is_complete=" TO " not in command)
         else:
-            pipeline.command(sql.encode())
+            pipeline.run_unprepared(sql.encode())
 
     def _roll_back(self, sql: str, *, is_complete: bool) -> None:
         # Those that it took since the savepoint are gone with it.
         self.locked.clear()
         if not is_complete:
             self._pipeline.drop()
-            self._pipeline.command(sql.encode())
+            self._pipeline.run_unprepared(sql.encode())
             return
         self._is_begun = False
         # A transaction ends with a connection that is lost, too.
         with suppress(psycopg.OperationalError):
             self._pipeline.drop()
-            self._pipeline.command(sql.encode())
+            self._pipeline.run_unprepared(sql.encode())
             self._pipeline.send()
 
     def _begin(self, sql: bytes, busy_timeout: float) -> None:

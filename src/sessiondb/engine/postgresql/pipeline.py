@@ -226,7 +226,7 @@ class Pipeline:
                 self.wait()
         return cursor
 
-    def command(self, sql: bytes) -> PostgreSQLCursor:
+    def run_unprepared(self, sql: bytes) -> PostgreSQLCursor:
         """Queue a statement of transactions, which is never prepared."""
         cursor = PostgreSQLCursor(self)
         self._begin_change()
