@@ -30,6 +30,19 @@ from sessiondb.effects.holders import new_holder, of_this_process
 pytestmark = pytest.mark.slow
 
 
+def stop_between_transactions(contract: Contract, pid: int) -> None:
+    """Stop a process that holds no lock: with one it would keep it, and others waiting."""
+    refusal = type(contract.backend.driver_error("it is in a transaction"))
+    while True:
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            with contract.backend.locked(contract.place, patience=0.1):
+                return
+        except refusal:
+            os.kill(pid, signal.SIGCONT)
+            time.sleep(0.01)
+
+
 async def test_an_expected_leaf_is_checked(
     contract: Contract, session: SessionHandle
 ) -> None:
@@ -202,7 +215,7 @@ async def test_a_stopped_holder_that_lost_its_lease_writes_nothing_more(
 ) -> None:
     with other(write_on, contract.place, session.id) as writer:
         pid = writer.hear()
-        os.kill(pid, signal.SIGSTOP)
+        stop_between_transactions(contract, pid)
         await asyncio.sleep(0.25)
         async with contract.store.lease(session, ttl=30):
             await contract.store.append(session, user("I took over"))
@@ -350,7 +363,7 @@ async def test_a_holder_that_was_stopped_does_not_append_behind_the_one_that_too
 ) -> None:
     with other(append_under_a_lease, contract.place, session.id) as first:
         pid = first.hear()
-        os.kill(pid, signal.SIGSTOP)
+        stop_between_transactions(contract, pid)
         await asyncio.sleep(0.25)
         async with contract.store.lease(session, ttl=30):
             os.kill(pid, signal.SIGCONT)
