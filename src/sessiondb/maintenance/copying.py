@@ -129,7 +129,7 @@ class _CopyRun:
     def __init__(self, reading: Connection, writing: Connection) -> None:
         self._reading, self._writing = reading, writing
         self._extension_tables: list[ExtensionTable] = []
-        #: The blobs that rows gave up which the source has no more.
+        #: Blobs of rows that were removed from the copy, or replaced.
         self._loose: set[str] = set()
 
     def run(self, progress: Progress) -> Copied:
@@ -197,7 +197,7 @@ class _CopyRun:
             self._writing.execute("DELETE FROM meta WHERE key = ?", (_MARK,))
 
     def _complete(self) -> None:
-        """Write what follows from all rows, and what remains of those that are gone."""
+        """Write what follows from all rows, and free what only removed rows had."""
         engine = self._writing.engine
         revision = _meta(self._reading, _VALUE_REVISION)
         with self._transaction():
