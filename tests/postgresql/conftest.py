@@ -34,9 +34,15 @@ def database(server: Server) -> Iterator[str]:
 
 
 @pytest.fixture
-def address(server: Server, database: str) -> ServerAddress:
+def url(server: Server, database: str) -> str:
+    """The URL of an empty database."""
+    return server.url(database)
+
+
+@pytest.fixture
+def address(url: str) -> ServerAddress:
     """The address of an empty database."""
-    return ServerAddress(server.url(database))
+    return ServerAddress(url)
 
 
 @pytest.fixture

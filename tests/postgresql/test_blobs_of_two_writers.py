@@ -7,7 +7,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from crew import crew, reports_of
-from postgresql_server import Server
 
 from sessiondb import ALL, Store, user
 from sessiondb.maintenance import check
@@ -31,11 +30,6 @@ REMOVE = """
         store.remove("two", [1])
     report(None)
 """
-
-
-@pytest.fixture
-def url(server: Server, database: str) -> str:
-    return server.url(database)
 
 
 @pytest.fixture
@@ -69,10 +63,12 @@ def test_what_is_given_up_while_it_is_stored_is_kept(store: Store, url: str) -> 
     assert check(store) == []
 
 
-def test_what_is_stored_while_it_is_given_up_is_stored_again(
-    store: Store, url: str
-) -> None:
-    with crew(STORE, url, (LARGE,)) as member, ThreadPoolExecutor(1) as thread:
+def remove_before(store: Store, url: str, program: str, *args: str) -> None:
+    """Remove the message of ``one`` while a member runs *program*: both commit at once.
+
+    The member writes as soon as this process waits in its COMMIT.
+    """
+    with crew(program, url, args) as member, ThreadPoolExecutor(1) as thread:
         member.prepare()
         with commits_held(url) as gate:
             removing = thread.submit(store.remove, "one", [1])
@@ -81,6 +77,12 @@ def test_what_is_stored_while_it_is_given_up_is_stored_again(
             gate.wait_for(2)
         removing.result()
         member.reports()
+
+
+def test_what_is_stored_while_it_is_given_up_is_stored_again(
+    store: Store, url: str
+) -> None:
+    remove_before(store, url, STORE, LARGE)
     assert [message.parts[0].text for message in store.messages("two")] == [LARGE]
     assert check(store) == []
 
@@ -89,15 +91,7 @@ def test_the_last_references_that_go_at_one_moment_take_the_blob_with_them(
     store: Store, url: str
 ) -> None:
     store.append("two", user(LARGE))
-    with crew(REMOVE, url, ()) as member, ThreadPoolExecutor(1) as thread:
-        member.prepare()
-        with commits_held(url) as gate:
-            removing = thread.submit(store.remove, "one", [1])
-            gate.wait_for(1)
-            member.begin()
-            gate.wait_for(2)
-        removing.result()
-        member.reports()
+    remove_before(store, url, REMOVE)
     assert blobs(store) == 0
 
 

@@ -9,7 +9,6 @@ from textwrap import dedent
 
 import pytest
 from crew import reports_of
-from postgresql_server import Server
 
 from sessiondb import LeaseHeldError, Store, assistant
 
@@ -22,11 +21,6 @@ ahead, *args = args
 of_the_machine = time.time_ns
 time.time_ns = lambda: of_the_machine() + int(ahead * 1e9)
 """
-
-
-@pytest.fixture
-def url(server: Server, database: str) -> str:
-    return server.url(database)
 
 
 @pytest.fixture

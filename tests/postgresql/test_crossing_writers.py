@@ -21,11 +21,6 @@ pytestmark = pytest.mark.slow
 PROCESSES = 8
 
 
-@pytest.fixture
-def url(server: Server, database: str) -> str:
-    return server.url(database)
-
-
 def texts(store: Store, session: str) -> list[str]:
     return [message.parts[0].text or "" for message in store.messages(session)]
 

@@ -58,11 +58,6 @@ _BACKENDS = (
 )
 
 
-@pytest.fixture
-def url(server: Server, database: str) -> str:
-    return server.url(database)
-
-
 def backends(url: str, *, more: str = "") -> list[int]:
     """Return the processes of the server that serve sessiondb, none if it restarts."""
     with (

@@ -10,7 +10,6 @@ from contextlib import closing
 
 import pytest
 from crew import crew
-from postgresql_server import Server
 
 from sessiondb import ALL, BEGINNING, Change, Store, user
 
@@ -29,11 +28,6 @@ LATE = """
             unit.update_metadata(session, wait)
     report(None)
 """
-
-
-@pytest.fixture
-def url(server: Server, database: str) -> str:
-    return server.url(database)
 
 
 @pytest.fixture

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from crew import crew
-from postgresql_server import Server
 
 from sessiondb import Store, user
 from sessiondb.database.core import Core
@@ -25,11 +24,6 @@ REAP = """
         begin()
         report(store.reap())
 """
-
-
-@pytest.fixture
-def url(server: Server, database: str) -> str:
-    return server.url(database)
 
 
 @pytest.fixture

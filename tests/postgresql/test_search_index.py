@@ -377,6 +377,30 @@ def test_entries_that_differ_from_their_texts_are_found_and_made_again(
         search.optimize(connection)
 
 
+class InterruptedConnection:
+    """A connection behind whose back sessions go: one before each statement."""
+
+    def __init__(self, store: Store) -> None:
+        self._connection: Any = store._core.target.connect()
+        self._store = store
+
+    def execute(self, sql: str, parameters: Any = ()) -> Any:
+        (session, *_) = self._store.sessions(limit=1)
+        self._store.delete(session.id)
+        self._store.reap()
+        return self._connection.execute(sql, parameters)
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+def test_what_goes_while_the_entries_are_compared_is_no_defect(store: Store) -> None:
+    for number in range(12):
+        talk(store, f"tea {number}", "red", "green")
+    with closing(InterruptedConnection(store)) as connection:
+        assert list(POSTGRESQL.search.damaged(connection)) == []
+
+
 @pytest.mark.parametrize("name", ["session_search", "prompt_search"])
 def test_entries_of_titles_and_prompts_are_made_again(store: Store, name: str) -> None:
     talk(store, "café", "red")

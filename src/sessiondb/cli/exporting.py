@@ -115,9 +115,9 @@ def export_command(
         raise click.UsageError(f"--open shows html and markdown, not {form}")
     to_stdout = not opened and (written is None or written in STDOUT)
     removal.check(to_stdout=to_stdout, opened=opened)
-    target = Destination.named(written, opened=opened)
+    destination = Destination.named(written, opened=opened)
     # Asked first: a session may take long to read.
-    force = removal.dry_run or target.may_replace(force)
+    force = removal.dry_run or destination.may_replace(force)
 
     with open_store(options) as store:
         from sessiondb.maintenance.bundle import parents_first
@@ -131,7 +131,7 @@ def export_command(
             for line in _left_out(store, selection, {s.id for s in sessions}):
                 say(line)
         if not removal.dry_run:
-            target = target.holding(len(sessions), target_format)
+            destination = destination.holding(len(sessions), target_format)
 
         redaction = removal.make_redaction()
         readable = Readable(store, sessions, ends, target_format, redaction)
@@ -139,18 +139,18 @@ def export_command(
             readable.left_out += _half_imported(store, filters)
         exports: Iterable[Export] = readable
         if form == "jsonl":
-            exports = portable_in(readable, target.path)
+            exports = portable_in(readable, destination.path)
         # No bar where the documents themselves are shown.
-        quiet = target.path is None and sys.stdout.isatty()
+        quiet = destination.path is None and sys.stdout.isatty()
         shown = counted(exports, "export", len(sessions), quiet=quiet)
         with contextlib.closing(shown):
-            together = target_format.together and not target.is_folder
+            together = target_format.together and not destination.is_folder
             documents = target_format.write(shown, detail=detail, together=together)
             first = None
             if removal.dry_run:
                 _read_to_the_end(documents)
             else:
-                first = target.write(documents, force)
+                first = destination.write(documents, force)
 
     removal.show(redaction, readable.left_out)
     if opened and first is not None:
@@ -257,7 +257,7 @@ class Destination:
 
     @classmethod
     def named(cls, typed: str | None, *, opened: bool = False) -> Destination:
-        """Return the target that *typed* is; a folder exists or ends with a slash.
+        """Return the destination that *typed* is; a folder exists or ends with a slash.
 
         One that is *opened* has a path: without a name a new folder of this user.
         """
@@ -280,8 +280,9 @@ class Destination:
         return may_replace([self.path], force)
 
     def holding(self, number: int, target_format: Exporter) -> Destination:
-        """Return the target of *number* sessions: several are a folder or one document.
+        """Return the destination of *number* sessions.
 
+        Several are a folder or one document.
         Raises `click.UsageError` if they need a folder, and this cannot be one.
         """
         if number <= 1 or self.is_folder:

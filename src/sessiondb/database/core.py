@@ -310,15 +310,15 @@ class Core:
         """Remove what is deleted or expired in the background, bit by bit."""
         self.service.call_later(seconds, self._reap_step)
 
-    def _reap_expired(self, ms: int) -> None:
-        """Remove values in the background soon after one expires, in *ms*.
+    def _reap_expired(self, delay: int) -> None:
+        """Remove values in the background soon after one expires, in *delay* ms.
 
         There is one timer for the earliest expiry, since each step finds the next one.
         """
-        expiry = now_ms() + ms
+        expiry = now_ms() + delay
         if self._next_expiry is None or expiry < self._next_expiry:
             self._next_expiry = expiry
-            self.reap_soon(max(0, ms) / 1000 + REAP_AFTER)
+            self.reap_soon(max(0, delay) / 1000 + REAP_AFTER)
 
     def _reap_step(self) -> None:
         if self.closed:

@@ -133,7 +133,8 @@ _NAMED = Statement("effects.creation.NAMED")
 _FREE_NAME = Statement("effects.creation.FREE_NAME")
 
 
-def _lock_of(source: str, source_id: str | None) -> Name:
+def _name_of_session(source: str, source_id: str | None) -> Name:
+    """Return the name under which a session of a program is locked."""
     return "session", source, source_id, ""
 
 
@@ -142,7 +143,7 @@ def living_session(tx: Transaction, source: str, source_id: str | None) -> str |
 
     A deleted one whose rows are still being removed gives the name up.
     """
-    tx.lock_name(*_lock_of(source, source_id))
+    tx.lock_name(*_name_of_session(source, source_id))
     row = tx.one(_NAMED, source=source, source_id=source_id)
     # Until it is locked it may be deleted, and removed.
     while row is not None and tx.lock(row[0]):
@@ -173,7 +174,7 @@ class OpenSession:
     @property
     def names(self) -> tuple[Name, ...]:
         """That of the session at its program."""
-        return (_lock_of(self.create.source, self.create.source_id),)
+        return (_name_of_session(self.create.source, self.create.source_id),)
 
     def apply(self, tx: Transaction) -> None:
         """Apply it; raises `ConflictError` and `NotFoundError`."""

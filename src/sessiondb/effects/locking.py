@@ -50,10 +50,7 @@ def keys_of(units: Iterable[Queue]) -> Keys:
 
 
 def lock_ahead(tx: Transaction, units: Iterable[Queue]) -> None:
-    """Lock the keys of *units*, if there are several; a single one is not in a row.
-
-    It costs nothing where an effect would lock the same keys one by one.
-    """
+    """Lock the keys of *units* together; a single key is left to its effect."""
     if not tx.engine.writes_side_by_side:
         return
     keys = keys_of(units)

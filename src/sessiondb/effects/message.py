@@ -250,7 +250,7 @@ class Append:
         usage = self.row.cost, *self.row.tokens
         if usage == UNKNOWN_USAGE or not self._may_have_copies:
             return ()
-        return (ownership.answer_name(self.row.response_id or self.row.id),)
+        return (ownership.name_of_answer(self.row.response_id or self.row.id),)
 
     @property
     def _may_have_copies(self) -> bool:
@@ -450,7 +450,7 @@ def count_once(
     `count_copies` completes that, for all answers that a unit appends in a row.
     """
     key, name = usage
-    tx.lock_name(*ownership.answer_name(name))
+    tx.lock_name(*ownership.name_of_answer(name))
     if tx.one(_TWIN, key=key, name=name, sid=state.id, at=seq) is not None:
         tx.forget_states(None)
         tx.copies.append(ownership.UsageClass(state.root_id, seq, id, -1, key, name))

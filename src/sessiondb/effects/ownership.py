@@ -49,7 +49,7 @@ class UsageKey(NamedTuple):
     name: str
 
 
-def answer_name(usage_name: str) -> Name:
+def name_of_answer(usage_name: str) -> Name:
     """Return the name under which an answer is locked: that in its usage key."""
     return "answer", usage_name
 

@@ -186,5 +186,5 @@ def _count_again(
 
     name = stored["usage_name"] or stored["response_id"] or stored["id"]
     old = new._replace(usage_key=stored["usage_key"], usage_name=name)
-    tx.lock_name(*ownership.answer_name(new.usage_name))
+    tx.lock_name(*ownership.name_of_answer(new.usage_name))
     ownership.recount(tx, ownership.assign_owner(tx, [old, new]))

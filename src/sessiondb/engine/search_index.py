@@ -264,7 +264,8 @@ class SearchIndex(Protocol):
     def damaged(self, connection: Connection) -> Iterator[str]:
         """Yield the names of the parts of the index that differ from their content.
 
-        Takes the write lock. Raises `Engine.Error` if another process holds it.
+        It may take the write lock, or read in a transaction of its own. Raises
+        `Engine.Error` if another process holds the lock.
         """
 
     def rebuild(self, connection: Connection, names: Iterable[str] = ...) -> None:

@@ -69,6 +69,7 @@ _COLUMNS = {
     table: tuple(name for name in columns if name not in _OWN)
     for table, columns in TABLES.items()
 }
+_PROMPT_ID, _PROMPT_TEXT = map(_COLUMNS["prompt"].index, ("id", "text"))
 _PART_ROWS = sparse_insert("part", ("rid", *_COLUMNS["part"]))
 #: Sessions, and messages in them, of one transaction; rows of other tables.
 _SESSIONS, _MESSAGES, _ROWS = 100, 1_000, 500
@@ -376,10 +377,7 @@ class _CopyRun:
             for rows in pages:
                 self._writing.executemany(text, rows)
                 if table == "prompt":
-                    name, said = (
-                        self._columns_of(table).index(c) for c in ("id", "text")
-                    )
-                    prompts = {row[name]: row[said] for row in rows}
+                    prompts = {row[_PROMPT_ID]: row[_PROMPT_TEXT] for row in rows}
                     self._writing.engine.search.put_prompts(self._writing, prompts)
 
     # -- tables of programs --------------------------------------------------

@@ -23,8 +23,6 @@ __all__ = ["ENGINE_IN_USE", "TIME", "Read", "Rows", "engine_in_use", "time_now"]
 #: Not run: a read yields it in place of a statement, and the driver answers with the
 #: engine of the connection.
 ENGINE_IN_USE = ComposedStatement("SELECT 1")
-
-
 #: Likewise: the answer is the time of the database, Unix ms.
 TIME = ComposedStatement("SELECT 2")
 

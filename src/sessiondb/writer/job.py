@@ -54,8 +54,8 @@ class Job:
     tries: int = 0
     #: Why, unless its thread was interrupted.
     reason: Exception | None = None
-    #: Its thread waits for it while another one has the writer's role; unlocked by
-    #: `look_again`. A plain lock: an interrupt can leave that of an Event locked.
+    #: Locked while its thread waits for one that has the writer's role; `look_again`
+    #: unlocks it. No Event: an interrupt may leave the lock inside of one locked.
     turn: Lock | None = None
 
     @property

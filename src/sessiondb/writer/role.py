@@ -309,11 +309,7 @@ class Writer:
             if not self._is_unclear(error, batch):
                 raise
         else:
-            (first, *others) = jobs
-            is_late = len(first.unit.effects) > 1 and self._is_unclear(
-                first.error and first.error.__cause__, batch
-            )
-            if not others and not is_late:
+            if len(jobs) == 1 and not self._is_error_unclear(jobs[0], batch):
                 self._give_up(batch)
                 return
 
@@ -327,6 +323,12 @@ class Writer:
             self._commit(tx, batch)
         else:
             self._give_up(batch)
+
+    def _is_error_unclear(self, job: Job, batch: Batch) -> bool:
+        """Return whether the error of a unit may be that of an earlier effect of it."""
+        if job.error is None or len(job.unit.effects) == 1:
+            return False
+        return self._is_unclear(job.error.__cause__, batch)
 
     def _is_unclear(self, error: BaseException | None, batch: Batch) -> bool:
         """Return whether *error* may be of another statement than that which raised it.

@@ -408,7 +408,7 @@ CONTENTS = ComposedStatement(
     "AND p.status IS DISTINCT FROM 'error'"
 )
 
-# -- texts that are scanned, titles and prompts ------------------------------------
+# -- texts that are scanned --------------------------------------------------------
 
 
 @lru_cache(maxsize=256)

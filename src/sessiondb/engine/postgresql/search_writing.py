@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from sessiondb.dataclass import dataclass, field
 from sessiondb.engine.base import Connection
+from sessiondb.engine.postgresql.connection import BEGIN_READ
 from sessiondb.engine.postgresql.dialect import DIALECT
 from sessiondb.engine.postgresql.search_entries import entries_of, words_of_text
 from sessiondb.engine.postgresql.search_statements import TEXTS_OF_PART
@@ -280,11 +281,16 @@ def _text_entries(texts: Iterable[tuple[str, str]]) -> list[tuple[str, str | Non
 
 def damaged(connection: Connection) -> Iterator[str]:
     """Yield the parts of the index whose entries are not those of the stored texts."""
-    if _parts_differ(connection):
-        yield _PARTS
-    for texts in _PLAIN_TEXTS:
-        if _texts_differ(connection, texts):
-            yield texts.name
+    # Several statements see one state: else what others commit in between is a defect.
+    connection.execute(BEGIN_READ)
+    try:
+        if _parts_differ(connection):
+            yield _PARTS
+        for texts in _PLAIN_TEXTS:
+            if _texts_differ(connection, texts):
+                yield texts.name
+    finally:
+        connection.execute("ROLLBACK")
 
 
 def _parts_differ(connection: Connection) -> bool:

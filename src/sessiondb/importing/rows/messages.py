@@ -300,7 +300,7 @@ class CountOnce:
         written = (*copies, *new.values())
         tx.lock(
             names={
-                ownership.answer_name(usage.usage_name)
+                ownership.name_of_answer(usage.usage_name)
                 for usage in written
                 if usage.usage_key is not None
             }
