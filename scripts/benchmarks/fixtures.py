@@ -383,11 +383,8 @@ def answered_sessions(count: int, length: int) -> Fill:
     return fill
 
 
-def haystack(count: int, more: Callable[[int], str] | None = None) -> Fill:
-    """Fill in *count* parts of 20 words, in sessions of 100 messages of three parts.
-
-    *more* returns what else the text of a part has, by its number from 0.
-    """
+def haystack(count: int) -> Fill:
+    """Fill in *count* parts of 20 words, in sessions of 100 messages of three parts."""
     per_session, per_message = 300, 3
 
     def fill(insert: Insert) -> None:
@@ -416,7 +413,6 @@ def haystack(count: int, more: Callable[[int], str] | None = None) -> Fill:
         said += f" {PART.title().join(('old', 'Name'))}" if number % 100 == 8 else ""
         said += f" 我们的{PIECE}测试" if number % 100 == 9 else ""
         said += f" {COMMON}" if number % 2 else ""
-        said += more(number) if more else ""
         seq, idx = divmod(place, per_message)
         beside = words_beside([said])
         return part_row(sid, seq + 1, idx, type="text", text=said, words=beside)

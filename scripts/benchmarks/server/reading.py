@@ -21,7 +21,8 @@ from benchmarks.server import raw
 from benchmarks.server.place import Schema, ServerBench
 from sessiondb import Store, ids
 
-WARM_UP = 10
+#: More than the runs after which a server keeps its plan.
+WARM_UP = 12
 _NEWEST = (
     "SELECT * FROM session WHERE hidden = 0 ORDER BY time_updated DESC, id LIMIT 50"
 )
