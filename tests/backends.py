@@ -70,6 +70,8 @@ class Backend(ABC):
     is_file: ClassVar[bool]
     #: Whether search, sums and the feed follow what another program writes.
     has_triggers: ClassVar[bool]
+    #: Whether sessions of several families share what is large and equal.
+    shares_blobs: ClassVar[bool]
     #: Whether a shell has views.
     has_views: ClassVar[bool]
     #: Whether new parts wait to be indexed until the writer is idle.
@@ -236,6 +238,7 @@ class SQLite(Backend):
     name = "sqlite"
     is_file = True
     has_triggers = True
+    shares_blobs = True
     has_views = True
     parts_wait = True
     copies_of_a_record = 4

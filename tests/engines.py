@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 from backends import Backend, SQLite
-from postgresql_backend import PostgreSQL
+from postgresql_backend import PartitionedPostgreSQL, PostgreSQL
 
 #: Environment variable with the engines, for runs that take no options.
 VARIABLE = "SESSIONDB_TEST_BACKENDS"
 #: The engines by the names that ``--backend`` takes.
 BACKENDS: dict[str, type[Backend]] = {
-    backend.name: backend for backend in (SQLite, PostgreSQL)
+    backend.name: backend for backend in (SQLite, PostgreSQL, PartitionedPostgreSQL)
 }
 
 

@@ -19,6 +19,7 @@ from typing import Any, cast
 
 import pytest
 from backends import COUNTERS, Backend, Parameter, Place
+from partitions import make_partitioned
 from postgresql_server import Server, binaries, running
 
 from sessiondb import BEGINNING, Store
@@ -27,6 +28,9 @@ from sessiondb.engine.default import target_of
 
 #: A database with our tables, of which those of the tests are copies.
 _TEMPLATE = "sessiondb_template"
+_INSERTS = re.compile(
+    r"INSERT INTO (session|message|part|label|todo|file_diff|lease|merge_base) \(([^)]*)"
+)
 _PARAMETER = re.compile(r"\?|(?<![:\w]):(\w+)|'[^']*'")
 
 
@@ -36,6 +40,7 @@ class PostgreSQL(Backend):
     name = "postgresql"
     is_file = False
     has_triggers = False
+    shares_blobs = False
     has_views = True
     parts_wait = False
     # libpq keeps a buffer for what is sent and one for what is received, each as large
@@ -65,8 +70,11 @@ class PostgreSQL(Backend):
         assert programs is not None
         server = self._stack.enter_context(running(programs))
         self._administer(server, f"CREATE DATABASE {_TEMPLATE}")
-        Store.open(server.url(_TEMPLATE)).close()
+        self._make_tables(server.url(_TEMPLATE))
         return server
+
+    def _make_tables(self, url: str) -> None:
+        Store.open(url).close()
 
     def place(self) -> str:
         return self._created("template0")
@@ -130,6 +138,9 @@ class PostgreSQL(Backend):
         return ""
 
     def run(self, where: Any, sql: str, *params: Any) -> int:
+        if _INSERTS.match(sql):
+            self.run_many(where, sql, [params])
+            return 1
         with closing(self._connect(where)) as connection:
             changed: int = connection.execute(*_bound(sql, params)).rowcount
         return changed
@@ -137,12 +148,34 @@ class PostgreSQL(Backend):
     def run_many(
         self, where: Any, sql: str, rows: Iterable[tuple[Parameter, ...]]
     ) -> None:
+        if _INSERTS.match(sql):
+            self._insert(where, sql, rows)
+            return
         with (
             closing(self._connect(where)) as connection,
             connection.transaction(),
             connection.cursor() as cursor,
         ):
             cursor.executemany(_placeholders(sql), rows)
+
+    def _insert(
+        self, where: Any, sql: str, rows: Iterable[tuple[Parameter, ...]]
+    ) -> None:
+        """Insert rows of sessions with their families, those of new ones, too."""
+        target = target_of(ServerAddress(self.place_of(where)))
+        with closing(target.connect()) as connection:
+            connection.engine.begin_write(connection)
+            found = _INSERTS.match(sql)
+            names = found[2].split(", ") if found else []
+            for row in rows:
+                if "INTO session " in sql:
+                    session = dict(zip(names, row, strict=True))
+                    connection.engine.lock_new_session(
+                        connection, session["id"], session.get("parent_id")
+                    )
+                is_named = len(row) == 1 and isinstance(row[0], Mapping)
+                connection.execute(sql, row[0] if is_named else row)
+            connection.commit()
 
     def tear(self, where: Any, sql: str, *params: Any) -> int:
         with closing(self._connect(where)) as connection:
@@ -229,6 +262,15 @@ class PostgreSQL(Backend):
 
         with psycopg.connect(server.url(), autocommit=True) as connection:
             connection.execute(sql)  # type: ignore[call-overload]
+
+
+class PartitionedPostgreSQL(PostgreSQL):
+    """The same with tables in partitions by family: see `partitions`."""
+
+    name = "partitioned"
+
+    def _make_tables(self, url: str) -> None:
+        make_partitioned(url)
 
 
 def _name_in(url: str) -> str:

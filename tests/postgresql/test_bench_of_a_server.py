@@ -29,6 +29,7 @@ UNLIKE = {
     "rid",
     "id",
     "session_id",
+    "family",
     "root_id",
     "turn_id",
     "usage_key",

@@ -27,11 +27,16 @@ Connected = Callable[..., Any]
 pytestmark = pytest.mark.slow
 
 
+#: What each transaction reads of our tables, besides the revision of the schema.
+META = "CREATE TABLE meta AS SELECT 'changed_families' AS key, '0' AS value"
+
+
 @pytest.fixture
 def connection(connected: Connected) -> Any:
     """A connection to a database that looks like ours, with a table ``tea``."""
     made = connected()
     made.execute("CREATE TABLE alembic_version AS SELECT '0001' AS version_num")
+    made.execute(META)
     made.execute("CREATE TABLE tea (rid bigint PRIMARY KEY, name text)")
     return made
 
@@ -261,6 +266,7 @@ def setting(connection: Any, name: str) -> str:
 def test_settings_begin_and_end_with_a_transaction(connected: Connected) -> None:
     connection = connected(busy_timeout=2.5, durability="normal")
     connection.execute("CREATE TABLE alembic_version AS SELECT '0001' AS version_num")
+    connection.execute(META)
     names = (
         "lock_timeout", "synchronous_commit", "transaction_isolation",
         "idle_in_transaction_session_timeout",
@@ -399,3 +405,16 @@ def test_a_url_that_libpq_does_not_read_is_refused_without_its_password(
 def test_parameters_are_not_shown() -> None:
     parameters = parameters_of(ServerAddress("postgresql://ada:secret@host/db"))
     assert "secret" not in repr(parameters)
+
+
+def test_transactions_begin_after_the_schema_changed(connection: Any) -> None:
+    for _ in range(2):
+        connection.begin_write(1.0)
+        for _ in range(9):  # so often that the driver prepares it
+            connection.execute("SELECT name FROM tea WHERE rid = ?", (1,))
+        connection.execute("ALTER TABLE tea ADD COLUMN IF NOT EXISTS kind text")
+        connection.commit()
+        connection.execute(BEGIN_READ)
+        connection.execute("ROLLBACK")
+    connection.begin_write(1.0, is_alone=True)
+    connection.execute("ROLLBACK")

@@ -210,6 +210,10 @@ INSERT INTO session ({columns}) SELECT {columns} FROM (
         'change', s.change + n
     ))).* FROM session AS s, generate_series(1, 5000) AS n) AS made
 """
+_ROUTES = (
+    "INSERT INTO route SELECT id, family FROM session "
+    "ON CONFLICT (session_id) DO NOTHING"
+)
 
 
 def test_a_unit_may_write_to_five_thousand_sessions(small_server: Server) -> None:
@@ -218,6 +222,7 @@ def test_a_unit_may_write_to_five_thousand_sessions(small_server: Server) -> Non
         with psycopg.connect(small_server.url()) as connection:
             ((columns,),) = connection.execute(_COLUMNS).fetchall()
             connection.execute(_FIVE_THOUSAND.format(columns=columns))
+            connection.execute(_ROUTES)
         with store.effects() as unit:
             for number in range(5_000):
                 unit.archive(f"ses_{number + 1}")

@@ -37,6 +37,7 @@ from sessiondb.engine.postgresql.connection import BEGIN_READ  # noqa: E402
 pytestmark = pytest.mark.slow
 SCHEMA = """
 CREATE TABLE alembic_version AS SELECT '0001' AS version_num;
+CREATE TABLE meta AS SELECT 'changed_families' AS key, '0' AS value;
 CREATE TABLE tea (rid bigint PRIMARY KEY, name text NOT NULL CHECK (name <> 'coffee'));
 CREATE TABLE cup (rid bigint PRIMARY KEY, tea bigint REFERENCES tea (rid));
 INSERT INTO tea VALUES (1, 'assam');

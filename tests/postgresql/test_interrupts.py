@@ -58,6 +58,7 @@ def test_a_connection_that_is_used_further_gives_each_statement_its_own_answer(
 ) -> None:
     made = connected()
     made.execute("CREATE TABLE alembic_version AS SELECT '0001' AS version_num")
+    made.execute("CREATE TABLE meta AS SELECT 'changed_families' AS key, '0' AS value")
     made.execute("CREATE TABLE tea (name text)")
     connection, at, dropped, kept = connect(address), 0, 0, 0
     is_reached = True

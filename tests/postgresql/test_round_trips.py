@@ -104,3 +104,18 @@ async def test_writers_who_come_together_wait_together(
         assert waits.number - before <= 8
         for each in sessions:
             assert len(await store.messages(each)) == 1
+
+
+def test_a_family_that_a_connection_does_not_know_costs_one_wait_of_a_read(
+    store: Store, server: Server, database: str, waits: Waits
+) -> None:
+    root = store.create_session(directory="/tmp")
+    child = store.create_session(parent=root)
+    with Store.open(server.url(database)) as other:
+        other.append(other.create_session(directory="/tmp"), answer())
+        other.sessions(project=ALL)
+        assert waits.of(lambda: other.append(child, answer())) == 2
+        assert waits.of(lambda: other.session(root)) == 1
+        # It is looked for as if it were a root.
+        assert waits.of(lambda: other.session(child)) == 2
+        assert waits.of(lambda: other.session(child)) == 1

@@ -265,14 +265,15 @@ def many(server: Server) -> Iterator[Store]:
     """Twenty thousand sessions and prompts, of which the server knows how many."""
     with opened(server) as store:
         for sql in (
-            "INSERT INTO session (id, root_id, slug, title, source, message_count, "
-            "time_created, time_updated) SELECT 's' || n, 's' || n, 's' || n, "
-            "'café ' || n, 'x', 1, n, n FROM generate_series(1, 20000) AS n",
-            "INSERT INTO message (session_id, seq, id, role, time_created) "
-            "SELECT id, 1, id, 'user', 1 FROM session",
-            "INSERT INTO part (session_id, seq, idx, id, type, text, indexed, "
-            "time_created, time_updated) SELECT id, 1, 0, id, 'text', 'often', 1, 1, 1 "
-            "FROM session",
+            "INSERT INTO route SELECT 's' || n, n FROM generate_series(1, 20000) AS n",
+            "INSERT INTO session (family, id, root_id, slug, title, source, "
+            "message_count, time_created, time_updated) SELECT n, 's' || n, 's' || n, "
+            "'s' || n, 'café ' || n, 'x', 1, n, n FROM generate_series(1, 20000) AS n",
+            "INSERT INTO message (family, session_id, seq, id, role, time_created) "
+            "SELECT family, id, 1, id, 'user', 1 FROM session",
+            "INSERT INTO part (family, session_id, seq, idx, id, type, text, indexed, "
+            "time_created, time_updated) "
+            "SELECT family, id, 1, 0, id, 'text', 'often', 1, 1, 1 FROM session",
             "INSERT INTO prompt (id, text, source, time_created) "
             "SELECT 'p' || n, 'café ' || n, 'x', n FROM generate_series(1, 20000) AS n",
         ):

@@ -113,7 +113,7 @@ def test_a_statement_that_could_write_is_refused(
 ) -> None:
     with pytest.raises((ReadOnlyError, InvalidInputError)):
         rows_of(target, sql)
-    assert len(rows_of(target, "SELECT * FROM meta")) == 4
+    assert len(rows_of(target, "SELECT * FROM meta")) == 5
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ def test_what_is_not_one_query_is_an_error_with_the_names_of_views(
         rows_of(target, sql)
     if isinstance(caught.value, InvalidInputError):
         assert "session_list" in str(caught.value.hint)
-    assert len(rows_of(target, "SELECT * FROM meta")) == 4
+    assert len(rows_of(target, "SELECT * FROM meta")) == 5
 
 
 def test_psql_is_started_with_a_password_in_its_environment_and_can_only_read(
@@ -148,7 +148,7 @@ def test_psql_is_started_with_a_password_in_its_environment_and_can_only_read(
     shell = PostgreSQLDatabase(ServerAddress(url)).shell()
     assert "secret" not in " ".join(shell.command)
     assert shell.environment == {"PGPASSWORD": "secret"}
-    for sql, expected in (("SELECT count(*) FROM meta", "4"), ("DELETE FROM meta", "")):
+    for sql, expected in (("SELECT count(*) FROM meta", "5"), ("DELETE FROM meta", "")):
         done = subprocess.run(
             [*shell.command, "-AtX", "-c", sql],
             check=False,
@@ -179,8 +179,8 @@ def test_a_reference_that_the_owner_of_the_server_broke_is_found(
 ) -> None:
     connection.execute("SET session_replication_role = replica")
     connection.execute(
-        "INSERT INTO label (session_id, seq, label) "
-        "VALUES ('ses_a', 1, 'x'), ('ses_a', 2, 'y')"
+        "INSERT INTO label (family, session_id, seq, label) "
+        "VALUES (1, 'ses_a', 1, 'x'), (1, 'ses_a', 2, 'y')"
     )
     connection.execute("SET session_replication_role = origin")
     broken = POSTGRESQL.upkeep.broken_references(connection)
@@ -191,13 +191,13 @@ def test_references_of_a_table_of_another_program_are_examined_whatever_its_name
     connection: Any,
 ) -> None:
     connection.execute(
-        'CREATE TABLE "My notes; 100%" (note TEXT REFERENCES session (id))'
+        'CREATE TABLE "My notes; 100%" (note TEXT REFERENCES project (id))'
     )
     connection.execute("SET session_replication_role = replica")
     connection.execute("INSERT INTO \"My notes; 100%\" VALUES ('ses_a')")
     connection.execute("SET session_replication_role = origin")
     broken = POSTGRESQL.upkeep.broken_references(connection)
-    assert broken == [("My notes; 100%", "session")]
+    assert broken == [("My notes; 100%", "project")]
 
 
 def test_references_to_a_table_are_named(connection: Any) -> None:
@@ -249,13 +249,13 @@ def test_a_text_replaces_the_compressed_bytes_of_an_equal_content(
         ).fetchall()
         return rows
 
-    POSTGRESQL.insert_blobs(connection, [Blob("b", 3, "utf-8+zlib", b"x")])
-    POSTGRESQL.insert_blobs(connection, [Blob("b", 3, "binary", b"no"),
-                                         Blob("a", 9 << 20, "utf-8", b"y" * (9 << 20))])  # fmt: skip
+    POSTGRESQL.insert_blobs(connection, "ses_a", [Blob("b", 3, "utf-8+zlib", b"x")])
+    POSTGRESQL.insert_blobs(connection, "ses_a", [Blob("b", 3, "binary", b"no"),
+                                                  Blob("a", 9 << 20, "utf-8", b"y" * (9 << 20))])  # fmt: skip
     assert stored() == [("utf-8", b"y" * (9 << 20)), ("utf-8+zlib", b"x")]
-    POSTGRESQL.insert_blobs(connection, [Blob("b", 3, "utf-8", b"tea")])
+    POSTGRESQL.insert_blobs(connection, "ses_a", [Blob("b", 3, "utf-8", b"tea")])
     assert stored()[1] == ("utf-8", b"tea")
-    POSTGRESQL.insert_blobs(connection, [])
+    POSTGRESQL.insert_blobs(connection, "ses_a", [])
 
 
 def test_the_sums_of_rows_are_near_what_the_tables_take(
@@ -273,7 +273,7 @@ def test_the_sums_of_rows_are_near_what_the_tables_take(
     copy_rows(tmp_path / "s.db", connection)
     connection.execute("VACUUM ANALYZE")
     tables = POSTGRESQL.upkeep.bytes_by_table(connection)
-    of_sessions = ("session", "message", "part", "blob")
+    of_sessions = ("session", "message", "part", "blob", "part_search")
     occupied = sum(tables[name] for name in of_sessions)
 
     def answered(read: Any) -> Any:
@@ -301,7 +301,7 @@ def test_a_connection_of_sqlalchemy_reads_and_cannot_write(
 ) -> None:
     with POSTGRESQL.sqlalchemy(target.connect) as connection:
         count = connection.execute(sql_text("SELECT count(*) FROM meta")).scalar_one()
-        assert count == 4
+        assert count == 5
         with pytest.raises(Exception, match="read-only transaction"):
             connection.execute(sql_text("DELETE FROM meta"))
 
@@ -312,7 +312,7 @@ async def test_a_connection_of_sqlalchemy_can_be_awaited(
     pytest.importorskip("greenlet")
     async with POSTGRESQL.sqlalchemy_async(target.connect) as connection:
         result = await connection.execute(sql_text("SELECT count(*) FROM meta"))
-        assert result.scalar_one() == 4
+        assert result.scalar_one() == 5
 
 
 # -- tables of programs --------------------------------------------------------
@@ -346,8 +346,8 @@ def test_a_program_adds_tables_and_later_columns(connection: Any) -> None:
         "WHERE table_name = 'ext_graph_step' ORDER BY ordinal_position"
     )
     assert connection.execute(sql).fetchall() == [
-        ("bigint", None), ("text", "C"), ("bigint", None), ("double precision", None),
-        ("text", "C"), ("bytea", None),
+        ("bigint", None), ("bigint", None), ("text", "C"), ("bigint", None),
+        ("double precision", None), ("text", "C"), ("bytea", None),
     ]  # fmt: skip
 
     later = graph(2, Column("pinned", Integer, server_default="0"))

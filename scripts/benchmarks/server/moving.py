@@ -17,6 +17,9 @@ from benchmarks.server.place import Schema, ServerBench
 from sessiondb import Store, ids
 from sessiondb.maintenance.copying import copy
 
+_ROUTE = (
+    "INSERT INTO route SELECT %(new)s, family FROM route WHERE session_id = %(sid)s"
+)
 _OWN_COLUMNS = {"rid", "hidden"}
 
 
@@ -79,8 +82,12 @@ def _time_forks(
 def _bare_fork(connection: raw.Raw, session: str) -> None:
     values = {"sid": session, "new": ids.new_session_id()}
     with connection.transaction():
+        connection.execute(_ROUTE, values)
         for statement in copying_statements(_OWN_COLUMNS):
             sql = statement.replace(":sid", "%(sid)s").replace(":new", "%(new)s")
+            sql = sql.replace(" (", " (family, ", 1).replace(
+                "SELECT ", "SELECT family, "
+            )
             connection.execute(sql, values)
 
 

@@ -13,7 +13,6 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -88,7 +87,7 @@ class Schema:
                 closing(raw.connect(self.direct_url)) as connection,
                 connection.transaction(),
             ):
-                fill(partial(raw.copy_in, connection))
+                fill(raw.Filling(connection))
         if fills:
             self._index()
 

@@ -11,9 +11,10 @@ import json
 import sqlite3
 import time
 import uuid
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from itertools import chain
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,8 @@ import psycopg
 
 from benchmarks.fixtures import FIELDS, draft
 from sessiondb.engine.postgresql.ddl import names_of
+from sessiondb.engine.postgresql.families import family_of_root, is_sharded
+from sessiondb.engine.session_rows import HOLDERS
 from sessiondb.schema.columns import TABLES
 
 Raw = psycopg.Connection[Any]
@@ -33,11 +36,12 @@ _MOVE_ON = (
     "tokens_input = coalesce(tokens_input, 0) + {input}, "
     "tokens_output = coalesce(tokens_output, 0) + {output}, "
     "tokens_cache_read = coalesce(tokens_cache_read, 0) + {cache_read}, "
-    "time_updated = %(now)s WHERE id = ANY(%(ids)s) RETURNING id, last_seq"
+    "time_updated = %(now)s WHERE id = ANY(%(ids)s) RETURNING id, last_seq, family"
 ).format(cost=FIELDS["cost"], **_TOKENS)
 _TEXTS_OF_MESSAGE = (
-    "INSERT INTO part_search (place, chunk, session_id, seq, is_in_order, words) "
-    "SELECT rid, 0, session_id, seq, true, "
+    "INSERT INTO part_search "
+    "(place, family, chunk, session_id, seq, is_in_order, words) "
+    "SELECT rid, family, 0, session_id, seq, true, "
     "to_tsvector('simple', concat_ws(' ', text, title, input)) "
     "FROM part WHERE session_id = %s AND seq = %s"
 )
@@ -67,12 +71,17 @@ def append(
     with connection.transaction(), connection.cursor() as cursor:
         cursor.execute(_MOVE_ON, {"ids": session_ids, "now": now})
         places = cursor.fetchall()
-        messages = [message_row(session_id, seq, now) for session_id, seq in places]
+        messages: list[dict[str, Any]] = []
+        parts: list[dict[str, Any]] = []
+        for session_id, seq, family in places:
+            of_family = {"family": family}
+            messages.append(message_row(session_id, seq, now) | of_family)
+            rows = part_rows(session_id, seq, now, number)
+            parts += [row | of_family for row in rows]
         _insert(cursor, "message", messages)
-        parts = [part_rows(session_id, seq, now, number) for session_id, seq in places]
-        _insert(cursor, "part", list(chain.from_iterable(parts)))
+        _insert(cursor, "part", parts)
         if is_found:
-            cursor.executemany(_TEXTS_OF_MESSAGE, places)
+            cursor.executemany(_TEXTS_OF_MESSAGE, [place[:2] for place in places])
 
 
 def message_row(session_id: str, seq: int, now: int) -> dict[str, Any]:
@@ -137,8 +146,36 @@ def _insert(
         cursor.executemany(sql, rows)
 
 
-def copy_in(connection: Raw, table: str, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Add rows that all have the columns of the first, by COPY."""
+class Filling:
+    """Adds rows by COPY, those of sessions with their families."""
+
+    def __init__(self, connection: Raw) -> None:
+        self._connection = connection
+        self._families: dict[str, int] = {}
+        #: Blobs are those of the session before them.
+        self._last = 0
+
+    def __call__(self, table: str, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Add rows that all have the columns of the first; sessions come first."""
+        _copy_in(self._connection, table, map(self._in_family, repeat(table), rows))
+        if table == "session":
+            routes = [
+                {"session_id": name, "family": family}
+                for name, family in self._families.items()
+            ]
+            _copy_in(self._connection, "route", routes)
+
+    def _in_family(self, table: str, row: Mapping[str, Any]) -> Mapping[str, Any]:
+        if not is_sharded(table):
+            return row
+        if table == "session":
+            self._last = self._families[row["id"]] = family_of_root(row["root_id"])
+        elif "session_id" in row:
+            self._last = self._families[row["session_id"]]
+        return {**row, "family": self._last}
+
+
+def _copy_in(connection: Raw, table: str, rows: Iterable[Mapping[str, Any]]) -> None:
     rows = iter(rows)
     first = next(rows, None)
     if first is None:
@@ -173,16 +210,43 @@ def copy_file(connection: Raw, path: Path) -> None:
                     copy.write_row(row)
 
 
-def _rows_of_file(path: Path) -> Iterator[tuple[str, list[str], sqlite3.Cursor]]:
+def _rows_of_file(path: Path) -> Iterator[tuple[str, list[str], Iterable[Any]]]:
     """Yield each table with its columns and rows, in the order of their references."""
     with closing(sqlite3.connect(path)) as file:
+        sessions = file.execute("SELECT id, root_id FROM session")
+        families = {name: family_of_root(root_id) for name, root_id in sessions}
+        yield "route", ["session_id", "family"], families.items()
+        of_blobs: defaultdict[str, set[int]] = defaultdict(set)
+        for table, column, owner in HOLDERS:
+            for name, session_id in file.execute(
+                f"SELECT {column}, {owner} FROM {table}"
+            ):
+                of_blobs[name].add(families[session_id])
         for table, every_column in TABLES.items():
             if table == "meta" or table not in names_of("TABLE"):
                 continue
             columns = [name for name in every_column if name not in _OWN_COLUMNS]
             quoted = [f'"{name}"' for name in columns]
             rows = file.execute(f"SELECT {', '.join(quoted)} FROM {table}")
-            yield table, quoted, rows
+            if not is_sharded(table):
+                yield table, quoted, rows
+                continue
+            of_rows = of_blobs if table == "blob" else families
+            key = {"blob": "hash", "session": "id"}.get(table, "session_id")
+            place = columns.index(key)
+            yield (
+                table,
+                ["family", *quoted],
+                (
+                    (family, *row)
+                    for row in rows
+                    for family in _each(of_rows[row[place]])
+                ),
+            )
+
+
+def _each(families: int | set[int]) -> Iterable[int]:
+    return families if isinstance(families, set) else [families]
 
 
 # -- reading -------------------------------------------------------------------

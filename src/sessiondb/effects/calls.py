@@ -112,7 +112,11 @@ def data_of(
 
 
 def add_data(
-    tx: Transaction, data: bytes | None, data_blob: str | None, more: Mapping[str, Any]
+    tx: Transaction,
+    session_id: str,
+    data: bytes | None,
+    data_blob: str | None,
+    more: Mapping[str, Any],
 ) -> tuple[bytes | None, str | None]:
     """Return a stored row's data with *more* laid over it; a new blob is stored."""
     if not more:
@@ -120,7 +124,7 @@ def add_data(
 
     blobs: list[Blob] = []
     columns = data_columns({**data_of(tx, data, data_blob), **more}, blobs)
-    tx.insert_blobs(blobs)
+    tx.insert_blobs(session_id, blobs)
     return columns
 
 
@@ -178,7 +182,7 @@ class Start:
                 f"call {self.part.name} is {call.status}, with another input"
             )
 
-        tx.insert_blobs(self.blobs)
+        tx.insert_blobs(state.id, self.blobs)
         tx.release(None if is_same else call.input_blob)
         holder = call if self.keep_input else self
         when = tx.at(self.time)
@@ -234,8 +238,8 @@ class Settle:
             )
 
         # Keywords are laid over the data of the call.
-        packed, data_blob = add_data(tx, call.data, call.data_blob, self.data)
-        tx.insert_blobs(self.blobs)
+        packed, data_blob = add_data(tx, state.id, call.data, call.data_blob, self.data)
+        tx.insert_blobs(state.id, self.blobs)
         tx.release(call.text_blob, call.data_blob)
         when = tx.at(self.time)
         title = call.title if self.title is None else self.title
@@ -290,7 +294,7 @@ def fill_call(
         return without_same_text(call, row)
 
     tx.waiting.reread()
-    end_columns = end_of_call(tx, call, row, exact_text(tx, row))
+    end_columns = end_of_call(tx, state.id, call, row, exact_text(tx, row))
     if inherited:
         indexing: dict[str, Any] = NOT_INDEXED
     else:
@@ -326,7 +330,11 @@ def exact_text(tx: Transaction, row: PartRow) -> str | None:
 
 
 def end_of_call(
-    tx: Transaction, call: StoredCall | PartRow, row: PartRow, exact: str | None
+    tx: Transaction,
+    session_id: str,
+    call: StoredCall | PartRow,
+    row: PartRow,
+    exact: str | None,
 ) -> dict[str, Any]:
     """Return the columns of a call that its first result on the path changes.
 
@@ -335,7 +343,7 @@ def end_of_call(
     tx.release(call.text_blob)
     status, outcome = ending(row.outcome, failed=row.status == "error")
     more = {} if exact is None else {codec.EXACT: exact}
-    data, data_blob = add_data(tx, call.data, call.data_blob, more)
+    data, data_blob = add_data(tx, session_id, call.data, call.data_blob, more)
     return {
         "status": status,
         "outcome": outcome,

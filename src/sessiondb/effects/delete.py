@@ -291,6 +291,7 @@ def _remove_some_rows(tx: Transaction, session_id: str) -> bool:
 
 def _remove_session_row(tx: Transaction, session_id: str) -> None:
     tx.release(*tx.column(_DATA, sid=session_id))
+    tx.engine.forget_session(tx.connection, session_id)
     tx.run(_DROP_SESSION, sid=session_id)
 
 

@@ -267,7 +267,7 @@ class Append:
         parent = self._parent_seq(tx, state)
         seq = state.last_seq + 1
         turn_id = self.row.turn_id or self._turn_of_parent(tx, state, parent)
-        tx.insert_blobs(self.blobs)
+        tx.insert_blobs(state.id, self.blobs)
         key = self._write_rows(tx, state, seq, parent, turn_id)
 
         tx.used(state, self.row.time_created)

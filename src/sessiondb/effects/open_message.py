@@ -80,7 +80,7 @@ class AddPart:
             # A message counts once, however much of it was typed.
             was_prompt = tx.one(_WAS_PROMPT, sid=state.id, at=seq)[0]
             state.prompt_count += not was_prompt
-        tx.insert_blobs(self.blobs)
+        tx.insert_blobs(state.id, self.blobs)
         row = self._late_row(tx, stored.time_completed)
         if row.type == "tool-result":
             row = fill_call(tx, state, seq, row, stored.inherited)
@@ -282,7 +282,7 @@ class CompleteText:
             return
 
         self.part.check_open(completed)
-        tx.insert_blobs(self.blobs)
+        tx.insert_blobs(state.id, self.blobs)
         _, text_blob, _, old_data_blob = stored
         tx.release(text_blob, old_data_blob)
         shown, shown_blob, data, data_blob = self.columns

@@ -73,7 +73,7 @@ class Replace:
 
         namesake = named_by(tx, state)
         was_prompt = tx.value(_WAS_PROMPT, sid=state.id, at=seq)
-        tx.insert_blobs(self.blobs)
+        tx.insert_blobs(state.id, self.blobs)
         forget_prompts(tx, state, {seq})
         give_back_texts(tx, state, {seq})
         call_ids = reopen_calls(tx, state, {seq})

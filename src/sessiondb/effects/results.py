@@ -163,5 +163,5 @@ def _without_exact_text(
     del data[codec.EXACT]
     blobs: list[Blob] = []
     columns = data_columns(data, blobs)
-    tx.insert_blobs(blobs)
+    tx.insert_blobs(call.session_id, blobs)
     return columns

@@ -348,7 +348,7 @@ class SetDiffs:
             tx.release(*hashes)
 
         tx.run(_CLEAR_DIFFS, sid=state.id)
-        tx.insert_blobs(self.blobs)
+        tx.insert_blobs(state.id, self.blobs)
         for row in self.rows:
             tx.insert("file_diff", FILE_DIFF, (state.id, *row))
 

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
 E = TypeVar("E")
 _MARK = Statement("effects.transaction.MARK")
-_LOCK_BLOBS = Statement("effects.transaction.LOCK_BLOBS")
 _FREE = Statement("effects.transaction.FREE")
 
 
@@ -162,10 +161,10 @@ class Transaction:
         if alike:
             self.connection.executemany(common_text, alike)
 
-    def insert_blobs(self, blobs: Sequence[Blob]) -> None:
-        """Store blobs that are not there yet; most messages have none."""
+    def insert_blobs(self, session_id: str, blobs: Sequence[Blob]) -> None:
+        """Store blobs of a session that are not there yet; most messages have none."""
         if blobs:
-            self.engine.insert_blobs(self.connection, blobs)
+            self.engine.insert_blobs(self.connection, session_id, blobs)
             # Not only texts: the index is completed a little early.
             self.carryover.waiting_bytes += sum(blob.size for blob in blobs)
 
@@ -274,8 +273,19 @@ class Transaction:
         return self.engine.lock_sessions(self.connection, session_ids, names)
 
     def lock_new_session(self, session_id: str, parent_id: str | None) -> None:
-        """Lock a session before its row is inserted, and its parent."""
+        """Lock a session before its row is inserted, and its parent.
+
+        Without a parent it may have another root than itself, which is given then.
+        """
         self.engine.lock_new_session(self.connection, session_id, parent_id)
+
+    def join_family(self, session_ids: Sequence[str], parent_id: str) -> None:
+        """Let a session and all below it belong to the family of its new parent.
+
+        Those above come first. Called before the row names the parent.
+        """
+        self.lock(*session_ids)
+        self.engine.join_family(self.connection, session_ids, parent_id)
 
     def lock_name(self, *name: str | None) -> bool:
         """Lock what is looked up by a *name* and made if it is missing."""
@@ -445,10 +455,9 @@ class Transaction:
             self._free_blobs(as_list(sorted(self.loose)))
 
     def _free_blobs(self, hashes: str) -> None:
-        if self.engine.writes_side_by_side:
-            # Of two that give up the last references to one, the second waits, and sees
-            # then what the first did; else each would leave it for the other.
-            self.run(_LOCK_BLOBS, hashes=hashes)
+        # Of two that give up the last references to one, the second waits, and sees
+        # then what the first did; else each would leave it for the other.
+        self.engine.lock_blobs(self.connection, hashes)
         self.run(_FREE, hashes=hashes)
 
 

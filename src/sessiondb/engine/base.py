@@ -416,6 +416,24 @@ class Engine(Protocol):
         The result is that of `lock_sessions`.
         """
 
+    def join_family(
+        self, connection: Connection, session_ids: Sequence[str], parent_id: str
+    ) -> None:
+        """Keep sessions with the family of a parent that they get next.
+
+        They are a session and all below it, after those that are above them, and all of
+        them are locked.
+        """
+
+    def lock_blobs(self, connection: Connection, hashes: str) -> None:
+        """Lock blobs of the sessions that are locked, a list, before some are removed.
+
+        Who does the same for one of them waits.
+        """
+
+    def forget_session(self, connection: Connection, session_id: str) -> None:
+        """Do for a session whose row is removed next what no reference does."""
+
     def set_durability(self, connection: Connection, level: str) -> None:
         """Set the durability of further commits, one of `DURABILITIES`.
 
@@ -434,8 +452,10 @@ class Engine(Protocol):
         Read when another process has written, so it costs no more than a call or two.
         """
 
-    def insert_blobs(self, connection: Connection, blobs: Sequence[Blob]) -> None:
-        """Insert rows of ``blob``; one of the same name stays.
+    def insert_blobs(
+        self, connection: Connection, session_id: str, blobs: Sequence[Blob]
+    ) -> None:
+        """Insert rows of ``blob`` for rows of a session; one of the same name stays.
 
         But a text replaces the compressed bytes of an equal content. No further copies
         are made of large bytes.

@@ -15,6 +15,7 @@ from sqlalchemy import (
     bindparam,
     insert,
     select,
+    text,
     update,
 )
 from sqlalchemy.dialects.postgresql import insert as insert_or
@@ -107,6 +108,14 @@ def insert_or_update(
     return insert_or(table).on_conflict_do_update(
         index_elements=key.split(), set_=updated, where=only
     )
+
+
+def of_session(statement: Select[Any]) -> Select[Any]:
+    """Return a query whose blobs are those of the session ``:sid``.
+
+    An engine that keeps the blobs of sessions apart looks for no others.
+    """
+    return statement.prefix_with(text("/* of sid */"), dialect="postgresql")
 
 
 def by_index(table: FromClause, index: str) -> tuple[FromClause, str, str]:

@@ -250,6 +250,7 @@ class _CopyRun:
                 table: [row for name in differing for row in rows.get(name, ())]
                 for table, rows in stored.items()
             }
+            self._make_room_in_families(going["session"])
             self._copy_blobs(going)
             self._write_sessions(going.pop("session"))
             for table, rows in going.items():
@@ -301,18 +302,38 @@ class _CopyRun:
                 sql = f"DELETE FROM {table} WHERE session_id IN {in_list}"
                 self._writing.execute(sql, {"ids": as_list(ids)})
 
+    def _make_room_in_families(self, rows: Sequence[Row]) -> None:
+        """Let each session that is written next be with its parent."""
+        engine, columns = self._writing.engine, _COLUMNS["session"]
+        for row in rows:
+            session = dict(zip(columns, row, strict=True))
+            name, parent = session["id"], session["parent_id"]
+            # A fork whose parent was deleted still has its root.
+            engine.lock_new_session(self._writing, name, parent or session["root_id"])
+            if parent is not None:
+                # An interrupted copy may have it below another one.
+                engine.join_family(self._writing, [name], parent)
+
     def _copy_blobs(self, going: Mapping[str, list[Row]]) -> None:
-        hashes: set[str] = set()
+        #: Of each blob the sessions that have it: their families each get it.
+        holders: dict[str, set[str]] = {}
         for table, rows in going.items():
-            hashes |= _blobs_in(table, self._columns_of(table), rows)
+            columns = self._columns_of(table)
+            owner = columns.index("id" if table == "session" else "session_id")
+            for row in rows:
+                for name in _blobs_in(table, columns, [row]):
+                    holders.setdefault(name, set()).add(row[owner])
         in_list = self._reading.engine.dialect.list_text("hashes", str)
         sql = f"SELECT hash, size, encoding, data FROM blob WHERE hash IN {in_list}"
-        names = sorted(hashes)
+        names = sorted(holders)
         for start in range(0, len(names), _BLOBS):
             some = as_list(names[start : start + _BLOBS])
             read = self._reading.execute(sql, {"hashes": some})
-            blobs = [Blob(*row) for row in read]
-            self._writing.engine.insert_blobs(self._writing, blobs)
+            # A server may have one for each of several families.
+            blobs = {row[0]: Blob(*row) for row in read}
+            for name, blob in blobs.items():
+                for session_id in sorted(holders[name]):
+                    self._writing.engine.insert_blobs(self._writing, session_id, [blob])
 
     def _write_sessions(self, rows: Sequence[Row]) -> None:
         columns = _COLUMNS["session"]

@@ -159,7 +159,9 @@ class StatementsAt(NamedTuple):
 _BLOBS = Statement("repository.decode.BLOBS")
 
 
-def blobs_of(rows: Iterable[Row], columns: slice) -> Read[dict[str, bytes]]:
+def blobs_of(
+    session_id: str, rows: Iterable[Row], columns: slice
+) -> Read[dict[str, bytes]]:
     """Return what the blobs that *columns* of rows name contain, by their name.
 
     Most rows name none.
@@ -167,7 +169,7 @@ def blobs_of(rows: Iterable[Row], columns: slice) -> Read[dict[str, bytes]]:
     names = {name for row in rows for name in row[columns] if name is not None}
     if not names:
         return {}
-    blobs = yield _BLOBS, {"names": as_list(sorted(names))}
+    blobs = yield _BLOBS, {"sid": session_id, "names": as_list(sorted(names))}
     return {name: codec.content_of_blob(*stored) for name, *stored in blobs}
 
 
@@ -238,7 +240,7 @@ def messages_of(
         return [make_plain(row, session_id, parts_at(row[0], ())) for row in rows]
 
     more_rows = yield from _rows_with_more(_MORE_OF_MESSAGES, session_id, rows)
-    blobs = yield from blobs_of(more_rows, slice(-1, None))
+    blobs = yield from blobs_of(session_id, more_rows, slice(-1, None))
     more = _More({row[0]: row for row in more_rows}, blobs, missing)
     return [
         _message_with_more(session_id, row, parts_at(row[0], ()), more)
@@ -343,7 +345,7 @@ def parts_of(session_id: str, rows: Rows, missing: list[Missing]) -> Read[list[P
         return [make_plain(row) for row in rows]
 
     more_rows = yield from _rows_with_more(_MORE_OF_PARTS, session_id, rows)
-    blobs = yield from blobs_of(more_rows, slice(-3, None))
+    blobs = yield from blobs_of(session_id, more_rows, slice(-3, None))
     more = _More({row[:2]: row for row in more_rows}, blobs, missing)
     return [
         _part_with_more(session_id, row, more)

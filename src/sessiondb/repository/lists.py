@@ -54,7 +54,7 @@ def diffs(session_id: str) -> Read[list[FileDiff]]:
     rows = yield _DIFFS, {"sid": session_id}
     missing: list[Missing] = []
     items: list[FileDiff] = []
-    blobs = yield from blobs_of(rows, slice(-2, None))
+    blobs = yield from blobs_of(session_id, rows, slice(-2, None))
     for path, seq, patch, additions, deletions, before_name, after_name in rows:
         name = diff_name(session_id, path)
         before = readable(blobs, before_name, name, missing)

@@ -15,6 +15,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import psycopg
@@ -25,6 +26,7 @@ from sessiondb.engine.address import ServerAddress
 from sessiondb.engine.postgresql.failures import ConnectionClosedError
 from sessiondb.engine.postgresql.numbered import numbered
 from sessiondb.engine.postgresql.pipeline import Pipeline
+from sessiondb.engine.postgresql.routes import NUMBER_OF_CHANGES, Routes
 from sessiondb.patterns import late_pattern
 
 if TYPE_CHECKING:
@@ -44,8 +46,8 @@ _SETTINGS = (
 _NOT_ON_DISK = b"SELECT set_config('synchronous_commit', 'off', true)"
 #: The time of the server in Unix ms.
 _TIME = b"SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000 AS bigint)"
-#: That, and the revision of the schema.
-_NOW = _TIME + b", version_num FROM alembic_version"
+#: That, the revision of the schema, and for `routes` how many families have changed.
+_NOW = _TIME + f", version_num, {NUMBER_OF_CHANGES} FROM alembic_version".encode()
 #: The lock of one that writes beside others, or alone: "SDB2".
 _BESIDE_OTHERS = b"SELECT pg_advisory_xact_lock_shared(%d)" % 0x53444232
 _ALONE = b"SELECT pg_advisory_xact_lock(%d)" % 0x53444232
@@ -102,6 +104,7 @@ class PostgreSQLConnection:
         #: What the transaction locked: see `locks`.
         self.locked: set[str] = set()
         self._pipeline = Pipeline(driver, prepares=prepares)
+        self.routes = Routes(self)
         #: Whether a transaction is open once all that is queued has run.
         self._is_begun = False
         #: The result of `_NOW` while it was not read, and the time in it.
@@ -132,7 +135,13 @@ class PostgreSQLConnection:
             return NoRows()
 
         statement = numbered(sql, parameters)
-        cursor = self._pipeline.run(statement.sql, statement.values(parameters))
+        families, is_known = self.routes.families(statement, parameters)
+        values = statement.values(parameters, families)
+        cursor: Cursor = self._pipeline.run(statement.sql, values)
+        if not is_known:
+            is_right = partial(self.routes.are, families, statement, parameters)
+            again = partial(self.execute, sql, parameters)
+            cursor = self.routes.checked(cursor, is_right, again)
         self._settle_if_needed()
         return cursor
 
@@ -143,7 +152,10 @@ class PostgreSQLConnection:
         if not rows:
             return NoRows()
         statement = numbered(sql, rows[0])
-        values = [statement.values(row) for row in rows]
+        values = [
+            statement.values(row, self.routes.families(statement, row)[0])
+            for row in rows
+        ]
         cursor = self._pipeline.run_many(
             statement.sql, values, waits=self.in_transaction
         )
@@ -169,6 +181,7 @@ class PostgreSQLConnection:
             raise errors.InFailedSqlTransaction(
                 "a statement of the transaction failed, so it was rolled back"
             )
+        self.routes.commit()
 
     def begin(self, busy_timeout: float) -> None:
         """Begin a transaction that changes tables, which may not be there yet."""
@@ -184,6 +197,7 @@ class PostgreSQLConnection:
         self._check_open()
         self.locked.clear()
         self._is_begun = True
+        self.routes.begin(reads=False)
         pipeline = self._pipeline
         pipeline.run(_BEGIN_WRITE)
         pipeline.run(_SETTINGS, (str(_milliseconds(busy_timeout)), _MOST_IDLE))
@@ -203,10 +217,15 @@ class PostgreSQLConnection:
             row, self._beginning = self._beginning.fetchone(), None
             if row is None:
                 raise errors.UndefinedTable("alembic_version has no row")
-            self._now, self.revision = row
+            self._now, self.revision, changes = row
+            self.routes.learn(changes)
         elif self._now is None:
             ((self._now,),) = self._pipeline.run(_TIME).fetchall()
         return int(self._now)
+
+    def lock_out_others(self) -> None:
+        """Wait for all others that write, and let none begin until this one ends."""
+        self._pipeline.run(_ALONE)
 
     def close(self) -> None:
         """Close it; in a forked child only here, for its parent goes on using it."""
@@ -229,6 +248,7 @@ class PostgreSQLConnection:
     def _roll_back(self, sql: str, *, is_complete: bool) -> None:
         # Those that it took since the savepoint are gone with it.
         self.locked.clear()
+        self.routes.roll_back()
         if not is_complete:
             self._pipeline.drop()
             self._pipeline.run_unprepared(sql.encode())
@@ -243,6 +263,7 @@ class PostgreSQLConnection:
     def _begin(self, sql: bytes, busy_timeout: float) -> None:
         self._is_begun = True
         self._beginning = self._now = None
+        self.routes.begin(reads=sql == BEGIN_READ.encode())
         self._pipeline.run(sql)
         self._pipeline.run(lock_timeout(busy_timeout).encode())
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-from sessiondb.engine.postgresql import search_tables, views
+from sessiondb.engine.postgresql import routes, search_tables, views
 from sessiondb.engine.shipped import read_texts
 from sessiondb.schema.version import MIN_READER, MIN_WRITER
 
@@ -25,7 +25,8 @@ _ALEMBIC = (
 _MARKS = (
     "INSERT INTO meta (key, value) VALUES ('application', 'sessiondb'), "
     "('database_uuid', CAST(gen_random_uuid() AS TEXT)), "
-    f"('min_reader', '{MIN_READER}'), ('min_writer', '{MIN_WRITER}')"
+    f"('min_reader', '{MIN_READER}'), ('min_writer', '{MIN_WRITER}'), "
+    f"('{routes.CHANGES}', '0')"
 )
 
 
@@ -35,6 +36,7 @@ def statements() -> tuple[str, ...]:
     return (
         _ALEMBIC,
         *read_texts(TABLES.read_text(encoding="utf-8")).values(),
+        routes.TABLE,
         *search_tables.TABLES,
         *views.VIEWS,
         _MARKS,

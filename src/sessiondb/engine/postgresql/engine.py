@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -12,12 +12,13 @@ import psycopg
 from sessiondb.engine.base import Connection, Name
 from sessiondb.engine.message_sums import MessageSums
 from sessiondb.engine.postgresql import failures
-from sessiondb.engine.postgresql.blobs import insert_blobs
+from sessiondb.engine.postgresql.blobs import insert_blobs, lock_blobs
 from sessiondb.engine.postgresql.connection import BEGIN_READ, PostgreSQLConnection
 from sessiondb.engine.postgresql.dialect import DIALECT
 from sessiondb.engine.postgresql.extension_tables import PostgreSQLExtensionTables
 from sessiondb.engine.postgresql.feed import PostgreSQLChangeFeed
 from sessiondb.engine.postgresql.locks import lock_keys
+from sessiondb.engine.postgresql.routes import forget_session
 from sessiondb.engine.postgresql.search import PostgreSQLSearchIndex
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ class PostgreSQL:
     translate = staticmethod(failures.translate)
     must_repeat = staticmethod(failures.must_repeat)
     insert_blobs = staticmethod(insert_blobs)
+    lock_blobs = staticmethod(lock_blobs)
 
     @cached_property
     def session_sizes(self) -> PostgreSQLSessionSizes:
@@ -88,13 +90,29 @@ class PostgreSQL:
         names: Collection[Name] = (),
     ) -> bool:
         """Lock sessions, and *names* with them: see `locks`."""
-        return lock_keys(connection, [*session_ids, *map(json.dumps, names)])
+        is_new = lock_keys(connection, [*session_ids, *map(json.dumps, names)])
+        connection.routes.expect(session_ids)
+        return is_new
 
     def lock_new_session(
         self, connection: Any, session_id: str, parent_id: str | None
     ) -> None:
-        """Lock a session that is inserted next, and its parent."""
+        """Lock a session that is inserted next, and its parent; make its route."""
         lock_keys(connection, filter(None, (session_id, parent_id)))
+        connection.routes.make(session_id, parent_id)
+
+    def join_family(
+        self, connection: Any, session_ids: Sequence[str], parent_id: str
+    ) -> None:
+        """Move sessions to the family of a parent that came later: see `moving`."""
+        # Not at the top: few processes import.
+        from sessiondb.engine.postgresql.moving import join_family
+
+        join_family(connection, session_ids, parent_id)
+
+    def forget_session(self, connection: Any, session_id: str) -> None:
+        """Let no row outside of its family name a session."""
+        forget_session(connection, session_id)
 
     def lock_name(self, connection: Any, *name: str | None) -> bool:
         """Lock a name."""

@@ -23,7 +23,7 @@ _ELEMENTS = (
     "WHEN 'array' THEN CAST(e.tables AS JSON) ELSE '[]' END)"
 )
 _DECLARED = f"SELECT e.name, t FROM extension AS e CROSS JOIN {_ELEMENTS} AS t"
-_RELATION = f"c.relkind = 'r' AND c.relnamespace = {SCHEMA}"
+_RELATION = f"c.relkind IN ('r', 'p') AND c.relnamespace = {SCHEMA}"
 _COLUMNS = f"""
 SELECT a.attname FROM pg_attribute AS a JOIN pg_class AS c ON c.oid = a.attrelid
  WHERE c.relname = ? AND {_RELATION} AND a.attnum > 0 AND NOT a.attisdropped
@@ -36,7 +36,8 @@ SELECT e.name, c.relname, a.attname
   JOIN pg_class AS c ON c.relname = t.name AND {_RELATION}
   JOIN pg_attribute AS a
     ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
- WHERE starts_with(t.name, 'ext_' || e.name || '_') AND a.attname <> 'rid'
+ WHERE starts_with(t.name, 'ext_' || e.name || '_')
+   AND a.attname NOT IN ('rid', 'family')
    AND (t.name || a.attname) !~ '[^a-z0-9_]'
    AND EXISTS (SELECT 1 FROM pg_index AS i JOIN pg_attribute AS k
                   ON k.attrelid = i.indrelid AND k.attnum = ANY (i.indkey)
@@ -61,6 +62,10 @@ class PostgreSQLExtensionTables(DeclaredTables):
             return False
         connection.execute("SELECT pg_advisory_xact_lock(?)", (LOCK,))
         for name in extension.metadata.tables:
+            if "family" in extension.metadata.tables[name].c:
+                raise InvalidInputError(
+                    f"{name} has a column family; on a server it is ours"
+                )
             if len(name) > _MOST_NAME_BYTES:
                 raise InvalidInputError(
                     f"{name} is longer than {_MOST_NAME_BYTES} characters, the most "

@@ -24,19 +24,34 @@ _OF_MESSAGE, _OF_SESSION = late_pattern(r"\bm\."), late_pattern(r"\bs\.")
 #: Terms of more than the session.
 _OF_OTHERS = late_pattern(r"\b[mp]\.")
 VISIBLE = "s.time_deleted IS NULL AND s.time_importing IS NULL"
-_MESSAGES = "JOIN message AS m ON m.session_id = p.session_id AND m.seq = p.seq"
-_SESSIONS = "JOIN session AS s ON s.id = p.session_id"
+_MESSAGES = (
+    "JOIN message AS m ON m.family = p.family "
+    "AND m.session_id = p.session_id AND m.seq = p.seq"
+)
+_SESSIONS = "JOIN session AS s ON s.family = p.family AND s.id = p.session_id"
 #: Large values one by one: for a join the server may read all of them.
-_LARGE = "(SELECT {0} FROM blob WHERE hash = p.{1}_blob)"
-_LARGE_TEXT = _LARGE.format("data", "text")
-_LARGE_INPUT = _LARGE.format("data", "input")
-#: Words beside a part, and its texts: each where it is stored.
-TEXTS_OF_PART = f"p.words, p.text, {_LARGE_TEXT}, p.input, {_LARGE_INPUT}, p.title"
+_LARGE = "(SELECT {0} FROM blob WHERE family = p.family AND hash = p.{1}_blob{2})"
+_LARGE_TEXT = _LARGE.format("data", "text", "")
+_LARGE_INPUT = _LARGE.format("data", "input", "")
+
+
+def texts_of_part(of_blobs: str = "") -> str:
+    """Return the columns with the words beside a part, and its texts where they are.
+
+    *of_blobs* is a further condition of the large ones.
+    """
+    large_text, large_input = (
+        _LARGE.format("data", name, of_blobs) for name in ("text", "input")
+    )
+    return f"p.words, p.text, {large_text}, p.input, {large_input}, p.title"
+
+
+_TEXTS_OF_PART = texts_of_part()
 #: An array of it counts as ten rows, which are looked up, and the list as 100.
 _PLACES = DIALECT.list_text("places", int)
 _HAS_SIBLINGS = (
-    "EXISTS (SELECT 1 FROM part AS q "
-    "WHERE q.session_id = {0}.session_id AND q.seq = {0}.seq AND q.rid <> {0}.{1})"
+    "EXISTS (SELECT 1 FROM part AS q WHERE q.family = {0}.family "
+    "AND q.session_id = {0}.session_id AND q.seq = {0}.seq AND q.rid <> {0}.{1})"
 )
 #: Whether the message of an entry, of a part, has other parts.
 _ENTRY_HAS_SIBLINGS = _HAS_SIBLINGS.format("f", "place")
@@ -70,7 +85,7 @@ _SAMPLE = 300
 #: How well a match fits, by how often it has the words, and by its length.
 _SCORE = f"-ts_rank(f.words, {_WORDS}, 1)"
 _BYTES = " + ".join(
-    f"coalesce(octet_length(p.{name}), {_LARGE.format('size', name)}, 0)"
+    f"coalesce(octet_length(p.{name}), {_LARGE.format('size', name, '')}, 0)"
     for name in ("text", "input")
 )
 
@@ -180,14 +195,15 @@ def _select_match(shape: MatchShape, of_entries: Sequence[str], entries: str) ->
     sort_key = {"newest": "NULL", "time": "-x.time_created", "rank": _SCORE}
     parts = ""
     if of_parts or shape.order == "time":
-        where = " AND ".join(["p.rid = f.place", *of_parts])
+        where = " AND ".join(["p.family = f.family", "p.rid = f.place", *of_parts])
         messages = _MESSAGES if _OF_MESSAGE.search(where) else ""
         sessions = _SESSIONS if _OF_SESSION.search(where) else ""
         parts = (
             "CROSS JOIN LATERAL (SELECT p.time_created "
             f"FROM part AS p {messages} {sessions} WHERE {where} OFFSET 0) AS x"
         )
-    visible = " AND ".join(["s.id = f.session_id", VISIBLE, *of_sessions])
+    of_sessions = ["s.family = f.family", "s.id = f.session_id", VISIBLE, *of_sessions]
+    visible = " AND ".join(of_sessions)
     return (
         "SELECT f.place, f.session_id, f.seq, "
         f"CAST({sort_key[shape.order]} AS DOUBLE PRECISION) AS sort_key, "
@@ -319,7 +335,7 @@ def _match_columns(shape: MatchShape, join: str) -> tuple[str, str]:
     if not shape.has_texts:
         return columns, ""
     texts = (
-        f"{join}JOIN LATERAL (SELECT m.id, {TEXTS_OF_PART} FROM part AS p {_MESSAGES} "
+        f"{join}JOIN LATERAL (SELECT m.id, {_TEXTS_OF_PART} FROM part AS p {_MESSAGES} "
         "WHERE p.rid = x.place OFFSET 0) AS t ON true"
     )
     return f"{columns}, t.*", texts
@@ -367,10 +383,10 @@ def session_match_statement(shape: MatchShape) -> Statement:
     return ComposedStatement(
         "SELECT x.rid, x.session_id, x.seq, NULL, f.is_partial, 0 "
         f"FROM {DIALECT.list_text('ids', str)} AS listed(id) CROSS JOIN LATERAL ("
-        f"SELECT p.rid, p.session_id, p.seq FROM part AS p {_SESSIONS} {messages} "
-        f"WHERE {where} OFFSET 0) AS x CROSS JOIN LATERAL "
-        f"(SELECT CAST({is_partial} AS INTEGER) AS is_partial "
-        f"FROM part_search AS f WHERE f.place = x.rid AND {_IS_MATCH}{in_order} "
+        f"SELECT p.rid, p.family, p.session_id, p.seq FROM part AS p {_SESSIONS} "
+        f"{messages} WHERE {where} OFFSET 0) AS x CROSS JOIN LATERAL "
+        f"(SELECT CAST({is_partial} AS INTEGER) AS is_partial FROM part_search AS f "
+        f"WHERE f.family = x.family AND f.place = x.rid AND {_IS_MATCH}{in_order} "
         "OFFSET 0) AS f"
     )
 
@@ -391,14 +407,15 @@ def rarest_statement(number: int) -> Statement:
 NEWEST_PLACE = ComposedStatement("SELECT coalesce(max(rid), 0) FROM part")
 #: Place, message and texts of the parts ``:places``.
 TEXTS = ComposedStatement(
-    f"SELECT p.rid, m.id, {TEXTS_OF_PART} FROM part AS p {_MESSAGES} "
+    f"SELECT p.rid, m.id, {_TEXTS_OF_PART} FROM part AS p {_MESSAGES} "
     f"WHERE p.rid = ANY (ARRAY{_PLACES})"
 )
 #: The same of all parts of their messages that are found; the first column is the part
 #: that is asked for.
 SIBLINGS = ComposedStatement(
-    f"SELECT a.rid, p.rid, {TEXTS_OF_PART} FROM part AS a "
-    "JOIN part AS p ON p.session_id = a.session_id AND p.seq = a.seq "
+    f"SELECT a.rid, p.rid, {_TEXTS_OF_PART} FROM part AS a "
+    "JOIN part AS p ON p.family = a.family "
+    "AND p.session_id = a.session_id AND p.seq = a.seq "
     f"WHERE a.rid = ANY (ARRAY{_PLACES}) AND p.indexed = 1"
 )
 CONTENTS = ComposedStatement(

@@ -21,25 +21,29 @@ from __future__ import annotations
 #: What a database needs besides the tables of the schema, in this order.
 TABLES = (
     "CREATE TABLE part_search ("
+    "family BIGINT NOT NULL, "
     "place BIGINT NOT NULL, "
     "chunk INTEGER NOT NULL, "
     'session_id TEXT COLLATE "C" NOT NULL, '
     "seq BIGINT NOT NULL, "
     "is_in_order BOOLEAN NOT NULL, "
     "words TSVECTOR NOT NULL, "
-    "CONSTRAINT pk_part_search PRIMARY KEY (place, chunk), "
-    "CONSTRAINT fk_part_search_place FOREIGN KEY (place) REFERENCES part (rid) "
+    "CONSTRAINT pk_part_search PRIMARY KEY (place, chunk, family), "
+    "CONSTRAINT fk_part_search_place FOREIGN KEY (place, family) "
+    "REFERENCES part (rid, family) "
     "ON DELETE CASCADE)",
     "CREATE INDEX ix_part_search_words ON part_search USING gin (words) "
     "WHERE chunk = 0",
     "CREATE INDEX ix_part_search_chunks ON part_search USING gin (words) "
     "WHERE chunk > 0",
     "CREATE TABLE session_search ("
+    "family BIGINT NOT NULL, "
     "place BIGINT NOT NULL, "
     'own_id TEXT COLLATE "C", '
     "words TSVECTOR, "
-    "CONSTRAINT pk_session_search PRIMARY KEY (place), "
-    "CONSTRAINT fk_session_search_place FOREIGN KEY (place) REFERENCES session (rid) "
+    "CONSTRAINT pk_session_search PRIMARY KEY (place, family), "
+    "CONSTRAINT fk_session_search_place FOREIGN KEY (place, family) "
+    "REFERENCES session (rid, family) "
     "ON DELETE CASCADE)",
     "CREATE INDEX ix_session_search_words ON session_search USING gin (words)",
     "CREATE INDEX ix_session_search_large ON session_search (place) "

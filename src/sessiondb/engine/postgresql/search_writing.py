@@ -15,7 +15,7 @@ from sessiondb.engine.base import Connection
 from sessiondb.engine.postgresql.connection import BEGIN_READ
 from sessiondb.engine.postgresql.dialect import DIALECT
 from sessiondb.engine.postgresql.search_entries import entries_of, words_of_text
-from sessiondb.engine.postgresql.search_statements import TEXTS_OF_PART
+from sessiondb.engine.postgresql.search_statements import texts_of_part
 from sessiondb.engine.search_index import SearchedTexts
 from sessiondb.engine.search_words import words_beside, words_of_json
 from sessiondb.engine.sql import Rows, as_list
@@ -26,60 +26,72 @@ NAMES = ("part_search", "session_search", "prompt_search")
 _PARTS, _TITLES, _PROMPTS = NAMES
 #: Parts whose texts are in memory at once.
 _AT_ONCE = 100
-_STORED = (
-    f"SELECT p.rid, p.session_id, p.seq, {TEXTS_OF_PART}, p.indexed, "
-    "(SELECT max(f.chunk) FROM part_search AS f WHERE f.place = p.rid) FROM part AS p"
-)
-#: Place, session, seq and texts of the parts of a list of addresses, whether they are
-#: to be found, and the last chunk of their entries, NULL without any.
+
+
+def _stored(of_families: str = "") -> str:
+    return (
+        "SELECT p.rid, p.family, p.session_id, p.seq, "
+        f"{texts_of_part(of_families)}, "
+        "p.indexed, (SELECT max(f.chunk) FROM part_search AS f "
+        f"WHERE f.family = p.family AND f.place = p.rid{of_families}) FROM part AS p"
+    )
+
+
+#: Stated for each table: a plan that compares families alone could touch all of them.
+_OF_FAMILIES = " AND family = ANY (CAST(:families_of_parts AS BIGINT[]))"
+#: Place, family, session, seq and texts of the parts of a list of addresses, whether
+#: they are to be found, and the last chunk of their entries, NULL without any.
 _OF_ADDRESSES = (
     "SELECT stored.* FROM json_array_elements(CAST(:parts AS JSON)) AS address "
-    f"CROSS JOIN LATERAL ({_STORED} WHERE p.session_id = address ->> 0 "
+    f"CROSS JOIN LATERAL ({_stored(_OF_FAMILIES)} "
+    f"WHERE p.session_id = address ->> 0{_OF_FAMILIES} "
     "AND p.seq = CAST(address ->> 1 AS BIGINT) "
     "AND p.idx = CAST(address ->> 2 AS BIGINT) OFFSET 0) AS stored"
 )
 #: The same of the next parts after ``:place``, oldest first.
-_NEXT = f"{_STORED} WHERE p.rid > :place ORDER BY p.rid LIMIT {_AT_ONCE}"
+_NEXT = f"{_stored()} WHERE p.rid > :place ORDER BY p.rid LIMIT {_AT_ONCE}"
 _REMOVE = f"DELETE FROM part_search WHERE place IN {DIALECT.list_text('places', int)}"
 _TAKE_OUT = (
-    "DELETE FROM part_search WHERE place IN "
-    "(SELECT rid FROM part WHERE session_id = ? AND seq = ?)"
+    "DELETE FROM part_search WHERE family = :family_of_sid AND place IN "
+    "(SELECT rid FROM part WHERE family = :family_of_sid "
+    "AND session_id = :sid AND seq = :seq)"
 )
 #: The entries of a JSON array.
 _EXPECTED = (
-    "SELECT CAST(value ->> 0 AS BIGINT), value ->> 1, CAST(value ->> 2 AS BIGINT), "
-    "CAST(value ->> 3 AS INTEGER), CAST(value ->> 4 AS INTEGER) <> 0, "
-    "CAST(value ->> 5 AS tsvector) "
+    "SELECT CAST(value ->> 0 AS BIGINT), CAST(value ->> 1 AS BIGINT), value ->> 2, "
+    "CAST(value ->> 3 AS BIGINT), CAST(value ->> 4 AS INTEGER), "
+    "CAST(value ->> 5 AS INTEGER) <> 0, CAST(value ->> 6 AS tsvector) "
     "FROM json_array_elements(CAST(:entries AS JSON)) AS value"
 )
-_INSERT = (
-    "INSERT INTO part_search (place, session_id, seq, chunk, is_in_order, words) "
-    f"{_EXPECTED}"
-)
+_COLUMNS = "place, family, session_id, seq, chunk, is_in_order, words"
+_INSERT = f"INSERT INTO part_search ({_COLUMNS}) {_EXPECTED}"
 #: The entry of a part by its address.
 _INSERT_NEW = (
-    "INSERT INTO part_search (place, session_id, seq, chunk, is_in_order, words) "
-    "SELECT rid, session_id, seq, ?, CAST(? AS INTEGER) <> 0, CAST(? AS tsvector) "
-    "FROM part WHERE session_id = ? AND seq = ? AND idx = ?"
+    f"INSERT INTO part_search ({_COLUMNS}) "
+    "SELECT rid, family, session_id, seq, :chunk, CAST(:in_order AS INTEGER) <> 0, "
+    "CAST(:words AS tsvector) FROM part "
+    "WHERE family = :family_of_sid AND session_id = :sid AND seq = :seq AND idx = :idx"
 )
+#: Its parameters: those of an address, then those of an entry.
+_OF_ENTRY = ("sid", "seq", "idx", "chunk", "in_order", "words")
 #: Whether they differ from those after ``:place`` up to ``:last``.
-_ENTRIES = (
-    "SELECT place, session_id, seq, chunk, is_in_order, words FROM part_search "
-    "WHERE place > :place AND place <= :last"
-)
+_ENTRIES = f"SELECT {_COLUMNS} FROM part_search WHERE place > :place AND place <= :last"
 _DIFFER = (
     f"SELECT EXISTS (({_EXPECTED}) EXCEPT ({_ENTRIES})) "
     f"OR EXISTS (({_ENTRIES}) EXCEPT ({_EXPECTED}))"
 )
+_SET_WORDS = "UPDATE part SET words = ? WHERE rid = ? AND family = ?"
 _LAST_PLACE = (1 << 63) - 1
 #: The entries of a JSON array of ids and words. Each row is looked up: a server takes a
 #: list for 100 rows, and might read all there are.
 _LISTED = "FROM json_array_elements(CAST(:entries AS JSON)) AS value CROSS JOIN LATERAL"
 _PUT_TITLES = (
-    "INSERT INTO session_search (place, own_id, words) "
-    f"SELECT s.rid, s.source_id, CAST(value ->> 1 AS tsvector) {_LISTED} "
-    "(SELECT rid, source_id FROM session WHERE id = value ->> 0 OFFSET 0) AS s "
-    "ON CONFLICT (place) DO UPDATE SET own_id = excluded.own_id, words = excluded.words"
+    "INSERT INTO session_search (place, family, own_id, words) "
+    f"SELECT s.rid, s.family, s.source_id, CAST(value ->> 1 AS tsvector) {_LISTED} "
+    "(SELECT rid, family, source_id FROM session WHERE id = value ->> 0 "
+    "AND family = ANY (CAST(:families_of_entries AS BIGINT[])) OFFSET 0) AS s "
+    "ON CONFLICT (place, family) "
+    "DO UPDATE SET own_id = excluded.own_id, words = excluded.words"
 )
 _PUT_PROMPTS = (
     "INSERT INTO prompt_search (place, words) "
@@ -102,11 +114,18 @@ class _PlainTexts(NamedTuple):
 
 
 def _plain_texts(
-    name: str, put: str, table: str, text: str, *, own_id: str, own_id_of_row: str
+    name: str,
+    put: str,
+    table: str,
+    text: str,
+    *,
+    own_id: str,
+    own_id_of_row: str,
+    of_family: str = "",
 ) -> _PlainTexts:
     entries = (
         f"SELECT r.id, {own_id}, f.words FROM {name} AS f JOIN {table} AS r "
-        "ON r.rid = f.place WHERE f.place > :place AND f.place <= :last"
+        f"ON r.rid = f.place{of_family} WHERE f.place > :place AND f.place <= :last"
     )
     expected = (
         f"SELECT r.id, {own_id_of_row}, "
@@ -134,6 +153,7 @@ _PLAIN_TEXTS = (
         # still has it does no harm: what it yields is compared.
         own_id="CASE WHEN r.source_id IS NOT NULL THEN f.own_id END",
         own_id_of_row="r.source_id",
+        of_family=" AND r.family = f.family",
     ),
     _plain_texts(
         _PROMPTS, _PUT_PROMPTS, "prompt", "text", own_id="0", own_id_of_row="0"
@@ -156,7 +176,7 @@ class Texts(NamedTuple):
 
 
 def read_texts(row: Sequence[Any]) -> Texts:
-    """Return the columns `TEXTS_OF_PART` as texts."""
+    """Return the columns `texts_of_part` as texts."""
     words, text, large_text, arguments, large_arguments, title = row
     if large_text is not None:
         text = large_text.decode(errors="replace")
@@ -168,13 +188,14 @@ def read_texts(row: Sequence[Any]) -> Texts:
 def prepare(connection: Connection, parts: str) -> None:
     """Keep the words beside parts, a list of addresses: see `search_words`."""
     changed = []
-    for place, _, _, *row, _, _ in connection.execute(_OF_ADDRESSES, {"parts": parts}):
+    rows = connection.execute(_OF_ADDRESSES, {"parts": parts}).fetchall()
+    for place, family, _, _, *row, _, _ in rows:
         texts = read_texts(row)
         words = words_beside(texts.columns)
         if words != texts.words:
-            changed.append((words, place))
+            changed.append((words, place, family))
     if changed:
-        connection.executemany("UPDATE part SET words = ? WHERE rid = ?", changed)
+        connection.executemany(_SET_WORDS, changed)
 
 
 def put(
@@ -246,15 +267,16 @@ class NewParts:
         for part, (words, *texts) in self._texts.items():
             for entry in entries_of(texts, words):
                 chunk, is_in_order, vector = entry
-                values = (chunk, int(is_in_order), vector, *part)
-                connection.execute(_INSERT_NEW, values)
+                values = (*part, chunk, int(is_in_order), vector)
+                named = dict(zip(_OF_ENTRY, values, strict=True))
+                connection.execute(_INSERT_NEW, named)
         self._texts.clear()
         return False
 
 
 def take_out(connection: Connection, session_id: str, seq: int) -> None:
     """Remove the entries of a message."""
-    connection.execute(_TAKE_OUT, (session_id, seq))
+    connection.execute(_TAKE_OUT, {"sid": session_id, "seq": seq})
 
 
 def put_titles(connection: Connection, titles: Mapping[str, str]) -> None:
@@ -330,7 +352,7 @@ def rebuild(connection: Connection, names: Iterable[str] = NAMES) -> None:
 
 
 def _insert(connection: Connection, rows: Rows) -> None:
-    """Add the entries of parts, rows of `_STORED`."""
+    """Add the entries of parts, rows of `_stored`."""
     entries = _entries_of(rows)
     if entries:
         connection.execute(_INSERT, {"entries": json.dumps(entries)})
@@ -345,9 +367,9 @@ def _pages(connection: Connection, following: str) -> Iterator[Rows]:
 
 
 def _entries_of(rows: Rows) -> list[tuple[Any, ...]]:
-    """Return the entries of parts, rows of `_STORED`."""
+    """Return the entries of parts, rows of `_stored`."""
     entries = []
-    for *place, row, is_found in [(*row[:3], row[3:-2], row[-2]) for row in rows]:
+    for *place, row, is_found in [(*row[:4], row[4:-2], row[-2]) for row in rows]:
         if is_found:
             texts = read_texts(row)
             for chunk, is_in_order, words in entries_of(texts.columns, texts.words):

@@ -21,8 +21,9 @@ from sessiondb.engine.postgresql.extension_tables import PostgreSQLExtensionTabl
 from sessiondb.engine.session_rows import OWNERS, freed_blobs, own_blobs
 from sessiondb.engine.sql import ComposedStatement, Read, quoted
 
-#: Bytes of a row besides its values, and of an entry of an index: headers, and places.
-_ROW, _ENTRY = 36, 20
+#: Bytes of a row besides its values, and of an entry of an index: headers, places, and
+#: the family.
+_ROW, _ENTRY = 44, 28
 #: Bytes of a number.
 _NUMBER = 8
 #: Pages are not full: those of an index by a third, and long values are cut into rows.
@@ -86,8 +87,8 @@ _INDEX = {
     )
     for is_named in (False, True)
 }
-_OWN_BLOBS = ComposedStatement(own_blobs(_BLOB))
-_FREED_BLOBS = ComposedStatement(freed_blobs(DIALECT, _BLOB))
+_OWN_BLOBS = ComposedStatement(own_blobs(_BLOB, "family"))
+_FREED_BLOBS = ComposedStatement(freed_blobs(DIALECT, _BLOB, "family"))
 
 
 class PostgreSQLSessionSizes:

@@ -20,7 +20,8 @@ SELECT part.session_id, part.seq, part.idx, part.status, part.outcome, part.text
     part.text_blob, part.input, part.input_blob, part.title, part.data, part.data_blob,
     part.inherited, part.time_started, part.words
 FROM part
-WHERE part.session_id = :sid AND part.type = 'tool' AND part.id = :pid
+WHERE part.family = :family_of_sid AND part.session_id = :sid AND part.type = 'tool' AND part.id
+    = :pid
 ORDER BY part.seq DESC, part.idx DESC
 LIMIT 1
 
@@ -29,8 +30,8 @@ SELECT part.session_id, part.seq, part.idx, part.status, part.outcome, part.text
     part.text_blob, part.input, part.input_blob, part.title, part.data, part.data_blob,
     part.inherited, part.time_started, part.words
 FROM part
-WHERE part.session_id = :sid AND part.type = 'tool' AND part.id = :pid AND part.status IN
-    ('pending', 'running')
+WHERE part.family = :family_of_sid AND part.session_id = :sid AND part.type = 'tool' AND part.id
+    = :pid AND part.status IN ('pending', 'running')
 ORDER BY part.seq DESC, part.idx DESC
 LIMIT 1
 
@@ -39,7 +40,8 @@ SELECT part.session_id, part.seq, part.idx, part.status, part.outcome, part.text
     part.text_blob, part.input, part.input_blob, part.title, part.data, part.data_blob,
     part.inherited, part.time_started, part.words
 FROM part
-WHERE part.session_id = :sid AND part.type = 'tool' AND part.call_id = :pid
+WHERE part.family = :family_of_sid AND part.session_id = :sid AND part.type = 'tool' AND
+    part.call_id = :pid
 ORDER BY part.seq DESC, part.idx DESC
 LIMIT 1
 
@@ -47,19 +49,21 @@ LIMIT 1
 UPDATE part
 SET status=:status, input=:input, input_blob=:input_blob, indexed=:indexed,
     time_updated=:time_updated, time_started=:time_started, words=:words
-WHERE part.session_id = :sid AND part.seq = :at AND part.idx = :idx
+WHERE part.family = :family_of_sid AND part.session_id = :sid AND part.seq = :at AND part.idx =
+    :idx
 
 -- effects.calls.TIME_COMPLETED
 SELECT message.time_completed
 FROM message
-WHERE message.session_id = :sid AND message.seq = :at
+WHERE message.family = :family_of_sid AND message.session_id = :sid AND message.seq = :at
 
 -- effects.calls.SETTLE
 UPDATE part
 SET status=:status, outcome=:outcome, title=:title, text=:text, text_blob=:text_blob,
     data=:data, data_blob=:data_blob, indexed=:indexed, time_updated=:time_updated,
     time_started=:time_started, time_ended=:time_ended, words=:words
-WHERE part.session_id = :sid AND part.seq = :at AND part.idx = :idx
+WHERE part.family = :family_of_sid AND part.session_id = :sid AND part.seq = :at AND part.idx =
+    :idx
 
 -- effects.calls.BLOB
 SELECT blob.size, blob.encoding, blob.data
@@ -71,28 +75,29 @@ SELECT part.session_id, part.seq, part.idx, part.status, part.outcome, part.text
     part.text_blob, part.input, part.input_blob, part.title, part.data, part.data_blob,
     part.inherited, part.time_started, part.words
 FROM part
-WHERE part.session_id = :sid AND part.type = 'tool' AND coalesce(part.call_id, '') = :call AND
-    part.seq = :at
+WHERE part.family = :family_of_sid AND part.session_id = :sid AND part.type = 'tool' AND
+    coalesce(part.call_id, '') = :call AND part.seq = :at
 ORDER BY part.idx DESC
 LIMIT 1
 
 -- effects.calls.ANY_CALL
 SELECT part.seq
 FROM part
-WHERE part.session_id = :sid AND part.call_id = :call AND part.type = 'tool'
+WHERE part.family = :family_of_sid AND part.session_id = :sid AND part.call_id = :call AND
+    part.type = 'tool'
 LIMIT 1
 
 -- effects.calls.NEAREST
 WITH RECURSIVE path(seq) AS (SELECT :leaf::BIGINT AS seq
 UNION SELECT message.parent_seq AS parent_seq
 FROM path
-JOIN message ON message.seq = path.seq
+JOIN message ON message.family = :family_of_sid AND message.seq = path.seq
 WHERE message.session_id = :sid AND message.parent_seq >= :least) SELECT path.seq
 FROM path
 WHERE EXISTS (SELECT *
 FROM part
-WHERE part.session_id = :sid AND part.type = 'tool' AND coalesce(part.call_id, '') = :call AND
-    part.seq = path.seq)
+WHERE part.family = :family_of_sid AND part.session_id = :sid AND part.type = 'tool' AND
+    coalesce(part.call_id, '') = :call AND part.seq = path.seq)
 LIMIT 1
 
 -- effects.calls.FILL
@@ -100,13 +105,15 @@ UPDATE part
 SET status=:status, outcome=:outcome, text=:text, text_blob=:text_blob, data=:data,
     data_blob=:data_blob, indexed=:indexed, time_updated=:time_updated, time_ended=:time_ended,
     words=:words
-WHERE part.session_id = :sid AND part.seq = :at AND part.idx = :idx
+WHERE part.family = :family_of_sid AND part.session_id = :sid AND part.seq = :at AND part.idx =
+    :idx
 
 -- effects.calls.FILLED
 SELECT part.seq
 FROM part
-WHERE part.session_id = :sid AND part.call_id = :call AND part.type = 'tool' AND part.text IS
-    NOT DISTINCT FROM :shown AND part.text_blob IS NOT DISTINCT FROM :shown_blob
+WHERE part.family = :family_of_sid AND part.session_id = :sid AND part.call_id = :call AND
+    part.type = 'tool' AND part.text IS NOT DISTINCT FROM :shown AND part.text_blob IS NOT
+    DISTINCT FROM :shown_blob
 LIMIT 1
 
 -- effects.creation.NAMED
@@ -117,17 +124,19 @@ WHERE session.source = :source AND session.source_id = :source_id AND session.na
 -- effects.creation.FREE_NAME
 UPDATE session
 SET source_id=NULL
-WHERE session.id = :sid
+WHERE session.family = :family_of_sid AND session.id = :sid
 
 -- effects.delete.CHILDREN
 SELECT session.id, session.relation
 FROM session
-WHERE session.parent_id = :sid AND session.time_deleted IS NULL
+WHERE session.family = :family_of_sid AND session.parent_id = :sid AND session.time_deleted IS
+    NULL
 
 -- effects.delete.MARK
 UPDATE session
 SET revision=(session.revision + 1), time_deleted=:now
-WHERE session.id = ANY (ARRAY(SELECT anon_1.value
+WHERE session.family = ANY (CAST(:families_of_ids AS BIGINT[])) AND session.id = ANY
+    (ARRAY(SELECT anon_1.value
 FROM (SELECT CAST(value AS TEXT) AS value
 FROM jsonb_array_elements_text(CAST(:ids AS JSONB)) AS listed(value)) AS anon_1))
 
@@ -135,43 +144,47 @@ FROM jsonb_array_elements_text(CAST(:ids AS JSONB)) AS listed(value)) AS anon_1)
 UPDATE session
 SET parent_id=NULL, parent_source_id=coalesce((SELECT session.parent_source_id
 FROM session AS parent
-WHERE parent.id = session.parent_id AND parent.source = session.source AND parent.source_id =
-    session.parent_source_id), session.parent_id)
-WHERE session.id = ANY (ARRAY(SELECT anon_1.value
+WHERE parent.family = ANY (CAST(:families_of_ids AS BIGINT[])) AND parent.id = session.parent_id
+    AND parent.source = session.source AND parent.source_id = session.parent_source_id),
+    session.parent_id)
+WHERE session.family = ANY (CAST(:families_of_ids AS BIGINT[])) AND session.id = ANY
+    (ARRAY(SELECT anon_1.value
 FROM (SELECT CAST(value AS TEXT) AS value
 FROM jsonb_array_elements_text(CAST(:ids AS JSONB)) AS listed(value)) AS anon_1))
 
 -- effects.delete.STAMP
 UPDATE session
 SET change=:change
-WHERE session.id = :sid
+WHERE session.family = :family_of_sid AND session.id = :sid
 
 -- effects.delete.IDS
 SELECT message.id
 FROM message
-WHERE message.session_id = :sid
+WHERE message.family = :family_of_sid AND message.session_id = :sid
 
 -- effects.delete.REVISION
 SELECT session.revision
 FROM session
-WHERE session.id = :sid
+WHERE session.family = :family_of_sid AND session.id = :sid
 
 -- effects.delete.FACTS
 SELECT session.source, session.source_id, session.revision, session.last_seq,
     session.time_imported, session.namespace
 FROM session
-WHERE session.id = :sid
+WHERE session.family = :family_of_sid AND session.id = :sid
 
 -- effects.delete.FORKS
 SELECT session.id
 FROM session
-WHERE session.root_id = :root AND session.relation = 'fork' AND session.time_deleted IS NULL
+WHERE session.family = :family_of_root AND session.root_id = :root AND session.relation = 'fork'
+    AND session.time_deleted IS NULL
 
 -- effects.delete.SHARED
 SELECT message.seq, message.id, message.time_created, message.usage_key,
     coalesce(message.usage_name, nullif(message.response_id, ''), message.id) AS coalesce_1
 FROM message
-WHERE message.session_id = :sid AND message.inherited = 0 AND ((EXISTS (SELECT *
+WHERE message.family = :family_of_sid AND message.session_id = :sid AND message.inherited = 0
+    AND ((EXISTS (SELECT *
 FROM message AS other
 WHERE (other.usage_key = message.usage_key AND (other.usage_name IS NOT NULL OR
     other.response_id IS NOT NULL) OR other.usage_key = message.usage_key AND other.id =
@@ -187,14 +200,14 @@ FROM jsonb_array_elements_text(CAST(:forks AS JSONB)) AS listed(value)) AS anon_
 SELECT message.seq, message.id, message.time_created, message.usage_key,
     coalesce(message.usage_name, nullif(message.response_id, ''), message.id) AS coalesce_1
 FROM message
-WHERE message.session_id = :sid AND message.inherited = 1
+WHERE message.family = :family_of_sid AND message.session_id = :sid AND message.inherited = 1
 
 -- effects.delete.LEAF
 SELECT session.id
 FROM session
 WHERE session.time_deleted IS NOT NULL AND NOT (EXISTS (SELECT *
 FROM session AS child
-WHERE child.parent_id = session.id))
+WHERE child.family = session.family AND child.parent_id = session.id))
 ORDER BY session.time_deleted
 LIMIT 1
 
@@ -204,12 +217,12 @@ SELECT part.seq, part.idx, length(coalesce(part.text, '')) + length(coalesce(par
     coalesce(db.size, 0) AS anon_1, part.text_blob, part.input_blob, part.data_blob
 FROM part
 LEFT OUTER
-JOIN blob AS tb ON tb.hash = part.text_blob
+JOIN blob AS tb ON tb.family = :family_of_sid AND tb.hash = part.text_blob
 LEFT OUTER
-JOIN blob AS ib ON ib.hash = part.input_blob
+JOIN blob AS ib ON ib.family = :family_of_sid AND ib.hash = part.input_blob
 LEFT OUTER
-JOIN blob AS db ON db.hash = part.data_blob
-WHERE part.session_id = :sid
+JOIN blob AS db ON db.family = :family_of_sid AND db.hash = part.data_blob
+WHERE part.family = :family_of_sid AND part.session_id = :sid
 ORDER BY part.seq DESC, part.idx DESC
 LIMIT :rows
 
@@ -218,8 +231,8 @@ SELECT message.seq, length(coalesce(message.data, '')) + coalesce(db.size, 0) AS
     message.data_blob
 FROM message
 LEFT OUTER
-JOIN blob AS db ON db.hash = message.data_blob
-WHERE message.session_id = :sid
+JOIN blob AS db ON db.family = :family_of_sid AND db.hash = message.data_blob
+WHERE message.family = :family_of_sid AND message.session_id = :sid
 ORDER BY message.seq DESC
 LIMIT :rows
 
@@ -229,37 +242,39 @@ SELECT file_diff.seq, file_diff.path, length(coalesce(file_diff.patch, '')) +
     file_diff.after_blob
 FROM file_diff
 LEFT OUTER
-JOIN blob AS before ON before.hash = file_diff.before_blob
+JOIN blob AS before ON before.family = :family_of_sid AND before.hash = file_diff.before_blob
 LEFT OUTER
-JOIN blob AS after ON after.hash = file_diff.after_blob
-WHERE file_diff.session_id = :sid
+JOIN blob AS after ON after.family = :family_of_sid AND after.hash = file_diff.after_blob
+WHERE file_diff.family = :family_of_sid AND file_diff.session_id = :sid
 ORDER BY file_diff.seq DESC, file_diff.path DESC
 LIMIT :rows
 
 -- effects.delete.DATA
 SELECT session.data_blob
 FROM session
-WHERE session.id = :sid
+WHERE session.family = :family_of_sid AND session.id = :sid
 
 -- effects.delete.DROP_PARTS
 DELETE
 FROM part
-WHERE part.session_id = :sid AND (part.seq, part.idx) >= (:seq, :idx)
+WHERE part.family = :family_of_sid AND part.session_id = :sid AND (part.seq, part.idx) >= (:seq,
+    :idx)
 
 -- effects.delete.DROP_MESSAGES
 DELETE
 FROM message
-WHERE message.session_id = :sid AND message.seq >= :seq
+WHERE message.family = :family_of_sid AND message.session_id = :sid AND message.seq >= :seq
 
 -- effects.delete.DROP_DIFFS
 DELETE
 FROM file_diff
-WHERE file_diff.session_id = :sid AND (file_diff.seq, file_diff.path) >= (:seq, :path)
+WHERE file_diff.family = :family_of_sid AND file_diff.session_id = :sid AND (file_diff.seq,
+    file_diff.path) >= (:seq, :path)
 
 -- effects.delete.DETACH_ALL
 UPDATE session
 SET parent_id=NULL
-WHERE session.parent_id = :sid
+WHERE session.family = :family_of_sid AND session.parent_id = :sid
 
 -- effects.delete.BURIED
 SELECT tombstone.revision
@@ -269,7 +284,7 @@ WHERE tombstone.source = :source AND tombstone.source_id = :sid AND tombstone.na
 -- effects.delete.DROP_SESSION
 DELETE
 FROM session
-WHERE session.id = :sid
+WHERE session.family = :family_of_sid AND session.id = :sid
 
 -- effects.expect.IS_STORED
 SELECT message.seq
@@ -278,100 +293,100 @@ WHERE message.id = :mid
 LIMIT 1
 
 -- effects.fork.COPY_MESSAGES
-INSERT INTO message (session_id, seq, id, parent_seq, turn_id, role, kind, agent, provider_id,
-    model_id, response_id, usage_key, usage_name, cost, tokens_input, tokens_output,
-    tokens_reasoning, tokens_cache_read, tokens_cache_write, finish, error, inherited,
-    time_created, time_completed, data, data_blob) SELECT :new AS session_id, message.seq AS
-    seq, message.id AS id, message.parent_seq AS parent_seq, message.turn_id AS turn_id,
-    message.role AS role, message.kind AS kind, message.agent AS agent, message.provider_id AS
-    provider_id, message.model_id AS model_id, message.response_id AS response_id,
-    message.usage_key AS usage_key, message.usage_name AS usage_name, message.cost AS cost,
-    message.tokens_input AS tokens_input, message.tokens_output AS tokens_output,
-    message.tokens_reasoning AS tokens_reasoning, message.tokens_cache_read AS
+INSERT INTO message (family, session_id, seq, id, parent_seq, turn_id, role, kind, agent,
+    provider_id, model_id, response_id, usage_key, usage_name, cost, tokens_input,
+    tokens_output, tokens_reasoning, tokens_cache_read, tokens_cache_write, finish, error,
+    inherited, time_created, time_completed, data, data_blob) SELECT :family_of_new, :new AS
+    session_id, message.seq AS seq, message.id AS id, message.parent_seq AS parent_seq,
+    message.turn_id AS turn_id, message.role AS role, message.kind AS kind, message.agent AS
+    agent, message.provider_id AS provider_id, message.model_id AS model_id, message.response_id
+    AS response_id, message.usage_key AS usage_key, message.usage_name AS usage_name,
+    message.cost AS cost, message.tokens_input AS tokens_input, message.tokens_output AS
+    tokens_output, message.tokens_reasoning AS tokens_reasoning, message.tokens_cache_read AS
     tokens_cache_read, message.tokens_cache_write AS tokens_cache_write, CASE WHEN
     (message.time_completed IS NULL) THEN 'cancelled' ELSE message.finish END AS finish,
     message.error AS error, 1 AS inherited, message.time_created AS time_created,
     coalesce(message.time_completed, :now) AS time_completed, message.data AS data,
     message.data_blob AS data_blob
 FROM message
-WHERE message.session_id = :sid AND message.seq <= :cut AND (message.seq NOT IN (SELECT
-    anon_1.value
+WHERE message.family = :family_of_sid AND message.session_id = :sid AND message.seq <= :cut AND
+    (message.seq NOT IN (SELECT anon_1.value
 FROM (SELECT CAST(value AS BIGINT) AS value
 FROM jsonb_array_elements_text(CAST(:off AS JSONB)) AS listed(value)) AS anon_1))
 
 -- effects.fork.SEQ_OF_NAME
 SELECT message.seq, 0 AS rank
 FROM message
-WHERE message.session_id = :sid AND message.id = :name
+WHERE message.family = :family_of_sid AND message.session_id = :sid AND message.id = :name
 UNION ALL SELECT label.seq, 1
 FROM label
-WHERE label.session_id = :sid AND label.label = :name
+WHERE label.family = :family_of_sid AND label.session_id = :sid AND label.label = :name
 ORDER BY rank
 LIMIT 1
 
 -- effects.fork.COPY_PARTS
-INSERT INTO part (session_id, seq, idx, id, type, tool, call_id, status, outcome, title, input,
-    text, text_blob, input_blob, data, data_blob, inherited, indexed, time_created,
-    time_updated, time_started, time_ended, synthetic, words) SELECT :new AS session_id,
-    part.seq AS seq, part.idx AS idx, part.id AS id, part.type AS type, part.tool AS tool,
-    part.call_id AS call_id, CASE WHEN (part.status IN ('pending', 'running') OR part.type =
-    'tool' AND part.call_id IN (SELECT result.call_id
+INSERT INTO part (family, session_id, seq, idx, id, type, tool, call_id, status, outcome, title,
+    input, text, text_blob, input_blob, data, data_blob, inherited, indexed, time_created,
+    time_updated, time_started, time_ended, synthetic, words) SELECT :family_of_new, :new AS
+    session_id, part.seq AS seq, part.idx AS idx, part.id AS id, part.type AS type, part.tool AS
+    tool, part.call_id AS call_id, CASE WHEN (part.status IN ('pending', 'running') OR part.type
+    = 'tool' AND part.call_id IN (SELECT result.call_id
 FROM part AS result
-WHERE result.session_id = :sid AND result.call_id IS NOT NULL AND result.type = 'tool-result'
-    AND result.text IS NULL AND result.text_blob IS NULL AND (result.seq > :cut OR result.seq IN
-    (SELECT anon_1.value
+WHERE result.family = :family_of_sid AND result.session_id = :sid AND result.call_id IS NOT NULL
+    AND result.type = 'tool-result' AND result.text IS NULL AND result.text_blob IS NULL AND
+    (result.seq > :cut OR result.seq IN (SELECT anon_1.value
 FROM (SELECT CAST(value AS BIGINT) AS value
 FROM jsonb_array_elements_text(CAST(:off AS JSONB)) AS listed(value)) AS anon_1))) AND NOT
     (EXISTS (SELECT *
 FROM part AS here
-WHERE here.session_id = part.session_id AND here.call_id = part.call_id AND here.type =
-    'tool-result' AND here.seq > part.seq AND here.seq <= :cut AND (here.seq NOT IN (SELECT
-    anon_2.value
+WHERE here.family = :family_of_sid AND here.session_id = part.session_id AND here.call_id =
+    part.call_id AND here.type = 'tool-result' AND here.seq > part.seq AND here.seq <= :cut AND
+    (here.seq NOT IN (SELECT anon_2.value
 FROM (SELECT CAST(value AS BIGINT) AS value
 FROM jsonb_array_elements_text(CAST(:off AS JSONB)) AS listed(value)) AS anon_2))))) THEN
     'error' ELSE part.status END AS status, CASE WHEN (part.status IN ('pending', 'running') OR
     part.type = 'tool' AND part.call_id IN (SELECT result.call_id
 FROM part AS result
-WHERE result.session_id = :sid AND result.call_id IS NOT NULL AND result.type = 'tool-result'
-    AND result.text IS NULL AND result.text_blob IS NULL AND (result.seq > :cut OR result.seq IN
-    (SELECT anon_1.value
+WHERE result.family = :family_of_sid AND result.session_id = :sid AND result.call_id IS NOT NULL
+    AND result.type = 'tool-result' AND result.text IS NULL AND result.text_blob IS NULL AND
+    (result.seq > :cut OR result.seq IN (SELECT anon_1.value
 FROM (SELECT CAST(value AS BIGINT) AS value
 FROM jsonb_array_elements_text(CAST(:off AS JSONB)) AS listed(value)) AS anon_1))) AND NOT
     (EXISTS (SELECT *
 FROM part AS here
-WHERE here.session_id = part.session_id AND here.call_id = part.call_id AND here.type =
-    'tool-result' AND here.seq > part.seq AND here.seq <= :cut AND (here.seq NOT IN (SELECT
-    anon_2.value
+WHERE here.family = :family_of_sid AND here.session_id = part.session_id AND here.call_id =
+    part.call_id AND here.type = 'tool-result' AND here.seq > part.seq AND here.seq <= :cut AND
+    (here.seq NOT IN (SELECT anon_2.value
 FROM (SELECT CAST(value AS BIGINT) AS value
 FROM jsonb_array_elements_text(CAST(:off AS JSONB)) AS listed(value)) AS anon_2))))) THEN
     'interrupted' ELSE part.outcome END AS outcome, part.title AS title, part.input AS input,
     CASE WHEN (part.type = 'tool' AND part.call_id IN (SELECT result.call_id
 FROM part AS result
-WHERE result.session_id = :sid AND result.call_id IS NOT NULL AND result.type = 'tool-result'
-    AND result.text IS NULL AND result.text_blob IS NULL AND (result.seq > :cut OR result.seq IN
-    (SELECT anon_1.value
+WHERE result.family = :family_of_sid AND result.session_id = :sid AND result.call_id IS NOT NULL
+    AND result.type = 'tool-result' AND result.text IS NULL AND result.text_blob IS NULL AND
+    (result.seq > :cut OR result.seq IN (SELECT anon_1.value
 FROM (SELECT CAST(value AS BIGINT) AS value
 FROM jsonb_array_elements_text(CAST(:off AS JSONB)) AS listed(value)) AS anon_1))) AND NOT
     (EXISTS (SELECT *
 FROM part AS here
-WHERE here.session_id = part.session_id AND here.call_id = part.call_id AND here.type =
-    'tool-result' AND here.seq > part.seq AND here.seq <= :cut AND (here.seq NOT IN (SELECT
-    anon_2.value
+WHERE here.family = :family_of_sid AND here.session_id = part.session_id AND here.call_id =
+    part.call_id AND here.type = 'tool-result' AND here.seq > part.seq AND here.seq <= :cut AND
+    (here.seq NOT IN (SELECT anon_2.value
 FROM (SELECT CAST(value AS BIGINT) AS value
 FROM jsonb_array_elements_text(CAST(:off AS JSONB)) AS listed(value)) AS anon_2))))) THEN NULL
     ELSE part.text END AS text, CASE WHEN (part.type = 'tool' AND part.call_id IN (SELECT
     result.call_id
 FROM part AS result
-WHERE result.session_id = :sid AND result.call_id IS NOT NULL AND result.type = 'tool-result'
-    AND result.text IS NULL AND result.text_blob IS NULL AND (result.seq > :cut OR result.seq IN
-    (SELECT anon_1.value
+WHERE result.family = :family_of_sid AND result.session_id = :sid AND result.call_id IS NOT NULL
+    AND result.type = 'tool-result' AND result.text IS NULL AND result.text_blob IS NULL AND
+    (result.seq > :cut OR result.seq IN (SELECT anon_1.value
 FROM (SELECT CAST(value AS BIGINT) AS value
 FROM jsonb_array_elements_text(CAST(:off AS JSONB)) AS listed(value)) AS anon_1))) AND NOT
     (EXISTS (SELECT *
 FROM part AS here
-WHERE here.session_id = part.session_id AND here.call_id = part.call_id AND here.type =
-    'tool-result' AND here.seq > part.seq AND here.seq <= :cut AND (here.seq NOT IN (SELECT
-    anon_2.value
+WHERE here.family = :family_of_sid AND here.session_id = part.session_id AND here.call_id =
+    part.call_id AND here.type = 'tool-result' AND here.seq > part.seq AND here.seq <= :cut AND
+    (here.seq NOT IN (SELECT anon_2.value
 FROM (SELECT CAST(value AS BIGINT) AS value
 FROM jsonb_array_elements_text(CAST(:off AS JSONB)) AS listed(value)) AS anon_2))))) THEN NULL
     ELSE part.text_blob END AS text_blob, part.input_blob AS input_blob, part.data AS data,
@@ -380,45 +395,47 @@ FROM jsonb_array_elements_text(CAST(:off AS JSONB)) AS listed(value)) AS anon_2)
     WHEN (part.status IN ('pending', 'running')) THEN :now ELSE part.time_ended END AS
     time_ended, part.synthetic AS synthetic, NULL AS words
 FROM part
-WHERE part.session_id = :sid AND part.seq <= :cut AND (part.seq NOT IN (SELECT anon_3.value
+WHERE part.family = :family_of_sid AND part.session_id = :sid AND part.seq <= :cut AND (part.seq
+    NOT IN (SELECT anon_3.value
 FROM (SELECT CAST(value AS BIGINT) AS value
 FROM jsonb_array_elements_text(CAST(:off AS JSONB)) AS listed(value)) AS anon_3))
 
 -- effects.fork.COPY_TODOS
-INSERT INTO todo (session_id, position, id, content, status, priority, time_created,
-    time_updated) SELECT :new AS session_id, todo.position AS position, todo.id AS id,
-    todo.content AS content, todo.status AS status, todo.priority AS priority, todo.time_created
-    AS time_created, todo.time_updated AS time_updated
+INSERT INTO todo (family, session_id, position, id, content, status, priority, time_created,
+    time_updated) SELECT :family_of_new, :new AS session_id, todo.position AS position, todo.id
+    AS id, todo.content AS content, todo.status AS status, todo.priority AS priority,
+    todo.time_created AS time_created, todo.time_updated AS time_updated
 FROM todo
-WHERE todo.session_id = :sid
+WHERE todo.family = :family_of_sid AND todo.session_id = :sid
 
 -- effects.fork.COPY_LABELS
-INSERT INTO label (session_id, seq, label) SELECT :new AS session_id, label.seq AS seq,
-    label.label AS label
+INSERT INTO label (family, session_id, seq, label) SELECT :family_of_new, :new AS session_id,
+    label.seq AS seq, label.label AS label
 FROM label
-WHERE label.session_id = :sid AND label.seq <= :cut AND (label.seq NOT IN (SELECT anon_1.value
+WHERE label.family = :family_of_sid AND label.session_id = :sid AND label.seq <= :cut AND
+    (label.seq NOT IN (SELECT anon_1.value
 FROM (SELECT CAST(value AS BIGINT) AS value
 FROM jsonb_array_elements_text(CAST(:off AS JSONB)) AS listed(value)) AS anon_1))
 
 -- effects.fork.COPY_DIFFS
-INSERT INTO file_diff (session_id, seq, path, before_blob, after_blob, patch, additions,
-    deletions) SELECT :new AS session_id, file_diff.seq AS seq, file_diff.path AS path,
-    file_diff.before_blob AS before_blob, file_diff.after_blob AS after_blob, file_diff.patch AS
-    patch, file_diff.additions AS additions, file_diff.deletions AS deletions
+INSERT INTO file_diff (family, session_id, seq, path, before_blob, after_blob, patch, additions,
+    deletions) SELECT :family_of_new, :new AS session_id, file_diff.seq AS seq, file_diff.path
+    AS path, file_diff.before_blob AS before_blob, file_diff.after_blob AS after_blob,
+    file_diff.patch AS patch, file_diff.additions AS additions, file_diff.deletions AS deletions
 FROM file_diff
-WHERE file_diff.session_id = :sid AND file_diff.seq <= :cut AND (file_diff.seq NOT IN (SELECT
-    anon_1.value
+WHERE file_diff.family = :family_of_sid AND file_diff.session_id = :sid AND file_diff.seq <=
+    :cut AND (file_diff.seq NOT IN (SELECT anon_1.value
 FROM (SELECT CAST(value AS BIGINT) AS value
 FROM jsonb_array_elements_text(CAST(:off AS JSONB)) AS listed(value)) AS anon_1))
 
 -- effects.fork.COPY_SESSION
-INSERT INTO session (id, project_id, parent_id, relation, parent_seq, root_id, slug, title,
-    title_source, directory, version, source, source_id, agent, provider_id, model_id,
+INSERT INTO session (family, id, project_id, parent_id, relation, parent_seq, root_id, slug,
+    title, title_source, directory, version, source, source_id, agent, provider_id, model_id,
     model_source, leaf_seq, last_seq, permission, metadata, time_created, time_updated, data,
-    data_blob, scope) SELECT :new AS id, :project_id AS project_id, :sid::TEXT AS parent_id,
-    'fork' AS relation, :parent_seq AS parent_seq, session.root_id AS root_id, :slug AS slug,
-    :title AS title, :title_source AS title_source, :directory AS directory, CASE WHEN
-    (session.source = :source) THEN session.version END AS version, :source AS source,
+    data_blob, scope) SELECT :family_of_new, :new AS id, :project_id AS project_id, :sid::TEXT
+    AS parent_id, 'fork' AS relation, :parent_seq AS parent_seq, session.root_id AS root_id,
+    :slug AS slug, :title AS title, :title_source AS title_source, :directory AS directory, CASE
+    WHEN (session.source = :source) THEN session.version END AS version, :source AS source,
     :source_id AS source_id, session.agent AS agent, session.provider_id AS provider_id,
     session.model_id AS model_id, session.model_source AS model_source, :leaf AS leaf_seq,
     session.last_seq AS last_seq, session.permission AS permission, CASE WHEN session.metadata
@@ -428,63 +445,68 @@ FROM json_object_keys(CAST(session.metadata AS JSON)) AS name
 WHERE name <> 'share'), '{}') END AS metadata, :now AS time_created, :now AS time_updated, NULL
     AS data, NULL AS data_blob, coalesce(:scope, session.scope) AS scope
 FROM session
-WHERE session.id = :sid
+WHERE session.family = :family_of_sid AND session.id = :sid
 
 -- effects.fork.TITLES
 SELECT session.title
 FROM session
-WHERE session.root_id = :root AND session.title LIKE '%(fork #%)' AND session.time_deleted IS
-    NULL
+WHERE session.family = :family_of_root AND session.root_id = :root AND session.title LIKE
+    '%(fork #%)' AND session.time_deleted IS NULL
 
 -- effects.fork.FORK
 SELECT session.parent_id, session.relation, session.parent_seq, session.time_deleted
 FROM session
-WHERE session.id = :sid
+WHERE session.family = :family_of_sid AND session.id = :sid
 
 -- effects.fork.LOST_IN_PART
 SELECT part.seq, part.idx
 FROM part
-WHERE part.session_id = :sid AND (part.text_blob IS NOT NULL AND NOT (EXISTS (SELECT *
+WHERE part.family = :family_of_sid AND part.session_id = :sid AND (part.text_blob IS NOT NULL
+    AND NOT (EXISTS (SELECT *
 FROM blob
-WHERE blob.hash = part.text_blob)) OR part.input_blob IS NOT NULL AND NOT (EXISTS (SELECT *
+WHERE blob.family = :family_of_sid AND blob.hash = part.text_blob)) OR part.input_blob IS NOT
+    NULL AND NOT (EXISTS (SELECT *
 FROM blob
-WHERE blob.hash = part.input_blob)) OR part.data_blob IS NOT NULL AND NOT (EXISTS (SELECT *
+WHERE blob.family = :family_of_sid AND blob.hash = part.input_blob)) OR part.data_blob IS NOT
+    NULL AND NOT (EXISTS (SELECT *
 FROM blob
-WHERE blob.hash = part.data_blob)))
+WHERE blob.family = :family_of_sid AND blob.hash = part.data_blob)))
 ORDER BY part.seq, part.idx
 LIMIT 1
 
 -- effects.fork.LOST_IN_MESSAGE
 SELECT message.seq
 FROM message
-WHERE message.session_id = :sid AND message.data_blob IS NOT NULL AND NOT (EXISTS (SELECT *
+WHERE message.family = :family_of_sid AND message.session_id = :sid AND message.data_blob IS NOT
+    NULL AND NOT (EXISTS (SELECT *
 FROM blob
-WHERE blob.hash = message.data_blob))
+WHERE blob.family = :family_of_sid AND blob.hash = message.data_blob))
 ORDER BY message.seq
 LIMIT 1
 
 -- effects.fork.LOST_IN_DIFF
 SELECT file_diff.path
 FROM file_diff
-WHERE file_diff.session_id = :sid AND (file_diff.before_blob IS NOT NULL AND NOT (EXISTS (SELECT
-    *
+WHERE file_diff.family = :family_of_sid AND file_diff.session_id = :sid AND
+    (file_diff.before_blob IS NOT NULL AND NOT (EXISTS (SELECT *
 FROM blob
-WHERE blob.hash = file_diff.before_blob)) OR file_diff.after_blob IS NOT NULL AND NOT (EXISTS
-    (SELECT *
+WHERE blob.family = :family_of_sid AND blob.hash = file_diff.before_blob)) OR
+    file_diff.after_blob IS NOT NULL AND NOT (EXISTS (SELECT *
 FROM blob
-WHERE blob.hash = file_diff.after_blob)))
+WHERE blob.family = :family_of_sid AND blob.hash = file_diff.after_blob)))
 ORDER BY file_diff.path
 LIMIT 1
 
 -- effects.lease.HELD
 SELECT lease.holder, lease.time_expires
 FROM lease
-WHERE lease.session_id = :sid AND time_expires > :now AND time_expires - :now <= 2 * ttl
+WHERE lease.family = :family_of_sid AND lease.session_id = :sid AND time_expires > :now AND
+    time_expires - :now <= 2 * ttl
 
 -- effects.lease.DROP
 DELETE
 FROM lease
-WHERE lease.session_id = :sid AND lease.holder = :holder
+WHERE lease.family = :family_of_sid AND lease.session_id = :sid AND lease.holder = :holder
 
 -- effects.merge.PROJECT
 SELECT project.vcs, project.remote, project.root_commit, project.name, project.permission,
@@ -512,7 +534,7 @@ WHERE session.project_id = :pid
 -- effects.merge.MOVE_SESSION
 UPDATE session
 SET project_id=:project_id, slug=:slug
-WHERE session.id = :sid
+WHERE session.family = :family_of_sid AND session.id = :sid
 
 -- effects.merge.MOVE_PROMPTS
 UPDATE prompt
@@ -553,34 +575,34 @@ ORDER BY project.time_created, project.id
 -- effects.message.BY_ID
 SELECT message.seq, message.role, message.kind, message.turn_id, message.time_completed
 FROM message
-WHERE message.session_id = :sid AND message.id = :mid
+WHERE message.family = :family_of_sid AND message.session_id = :sid AND message.id = :mid
 
 -- effects.message.SEQ_OF
 SELECT message.seq
 FROM message
-WHERE message.session_id = :sid AND message.id = :mid
+WHERE message.family = :family_of_sid AND message.session_id = :sid AND message.id = :mid
 
 -- effects.message.SEQ_IS
 SELECT message.seq
 FROM message
-WHERE message.session_id = :sid AND message.seq = :at
+WHERE message.family = :family_of_sid AND message.session_id = :sid AND message.seq = :at
 
 -- effects.message.TURN
 SELECT message.turn_id
 FROM message
-WHERE message.session_id = :sid AND message.seq = :at
+WHERE message.family = :family_of_sid AND message.session_id = :sid AND message.seq = :at
 
 -- effects.message.PARTS
 SELECT part.id, part.type, part.tool, part.call_id, part.status, part.input, part.input_blob,
     part.text, part.text_blob, part.outcome, part.data, part.data_blob, part.time_updated
 FROM part
-WHERE part.session_id = :sid AND part.seq = :at
+WHERE part.family = :family_of_sid AND part.session_id = :sid AND part.seq = :at
 ORDER BY part.idx
 
 -- effects.message.TITLE
 UPDATE session
 SET title=:title
-WHERE session.id = :sid
+WHERE session.family = :family_of_sid AND session.id = :sid
 
 -- effects.message.TWIN
 SELECT message.seq
@@ -593,12 +615,13 @@ LIMIT 1
 -- effects.open_message.NEXT_IDX
 SELECT coalesce(max(part.idx), -1) + 1 AS anon_1
 FROM part
-WHERE part.session_id = :sid AND part.seq = :at
+WHERE part.family = :family_of_sid AND part.session_id = :sid AND part.seq = :at
 
 -- effects.open_message.UNINDEXED
 SELECT part.idx
 FROM part
-WHERE part.session_id = :sid AND part.seq = :at AND part.indexed = 0
+WHERE part.family = :family_of_sid AND part.session_id = :sid AND part.seq = :at AND
+    part.indexed = 0
 
 -- effects.open_message.OPEN
 SELECT message.id, message.role, message.kind, message.response_id, message.model_id,
@@ -606,16 +629,16 @@ SELECT message.id, message.role, message.kind, message.response_id, message.mode
     message.tokens_input, message.tokens_output, message.tokens_reasoning,
     message.tokens_cache_read, message.tokens_cache_write, message.error, message.inherited
 FROM message
-WHERE message.session_id = :sid AND message.seq = :at
+WHERE message.family = :family_of_sid AND message.session_id = :sid AND message.seq = :at
 
 -- effects.open_message.WAS_PROMPT
 SELECT message.role = 'user' AND EXISTS (SELECT 1
 FROM part AS t
-WHERE t.session_id = message.session_id AND t.seq = message.seq AND t.synthetic = 0 AND t.type
-    IN ('text', 'file', 'agent')) AND coalesce(message.kind, '') NOT IN ('compaction',
-    'branch_summary')
+WHERE t.family = :family_of_sid AND t.session_id = message.session_id AND t.seq = message.seq
+    AND t.synthetic = 0 AND t.type IN ('text', 'file', 'agent')) AND coalesce(message.kind, '')
+    NOT IN ('compaction', 'branch_summary')
 FROM message
-WHERE message.session_id = :sid AND message.seq = :at
+WHERE message.family = :family_of_sid AND message.session_id = :sid AND message.seq = :at
 
 -- effects.open_message.FINISH
 UPDATE message
@@ -623,25 +646,29 @@ SET usage_key=:usage_key, cost=:cost, tokens_input=:tokens_input, tokens_output=
     tokens_reasoning=:tokens_reasoning, tokens_cache_read=:tokens_cache_read,
     tokens_cache_write=:tokens_cache_write, finish=:finish, error=:error,
     time_completed=:time_completed
-WHERE message.session_id = :sid AND message.seq = :at
+WHERE message.family = :family_of_sid AND message.session_id = :sid AND message.seq = :at
 
 -- effects.open_message.ROW
 SELECT part.seq, part.idx, message.time_completed, length(coalesce(part.text, '')) AS length_1,
     part.text, part.text_blob, part.data, part.data_blob
 FROM part
-JOIN message ON message.session_id = part.session_id AND message.seq = part.seq
-WHERE part.session_id = :sid AND part.id = :pid AND message.id = :mid
+JOIN message ON message.family = :family_of_sid AND message.session_id = part.session_id AND
+    message.seq = part.seq
+WHERE part.family = :family_of_sid AND part.session_id = :sid AND part.id = :pid AND message.id
+    = :mid
 
 -- effects.open_message.APPEND
 UPDATE part
 SET text=coalesce(part.text, '') || :delta, time_updated=:now
-WHERE part.session_id = :sid AND part.seq = :at AND part.idx = :idx
+WHERE part.family = :family_of_sid AND part.session_id = :sid AND part.seq = :at AND part.idx =
+    :idx
 
 -- effects.open_message.COMPLETE
 UPDATE part
 SET text=:text, text_blob=:text_blob, data=:data, data_blob=:data_blob,
     time_updated=:time_updated, time_ended=:time_ended
-WHERE part.session_id = :sid AND part.seq = :at AND part.idx = :idx
+WHERE part.family = :family_of_sid AND part.session_id = :sid AND part.seq = :at AND part.idx =
+    :idx
 
 -- effects.ownership.BY_KEY
 SELECT session.id, session.parent_id, session.time_created, message.inherited, session.relation
@@ -649,7 +676,7 @@ SELECT session.id, session.parent_id, session.time_created, message.inherited, s
     message.id AS id_1, message.time_created AS time_created_1, message.usage_key,
     coalesce(message.usage_name, nullif(message.response_id, ''), message.id) AS coalesce_1
 FROM message
-JOIN session ON session.id = message.session_id
+JOIN session ON session.family = message.family AND session.id = message.session_id
 WHERE (message.usage_key IN (SELECT anon_2.value
 FROM (SELECT CAST(value AS TEXT) AS value
 FROM jsonb_array_elements_text(CAST(:keys AS JSONB)) AS listed(value)) AS anon_2) AND
@@ -668,7 +695,7 @@ SELECT session.id, session.parent_id, session.time_created, message.inherited, s
     message.id AS id_1, message.time_created AS time_created_1, message.usage_key,
     coalesce(message.usage_name, nullif(message.response_id, ''), message.id) AS coalesce_1
 FROM session
-JOIN message ON session.id = message.session_id
+JOIN message ON message.family = session.family AND session.id = message.session_id
 WHERE session.root_id IN (SELECT anon_2.value
 FROM (SELECT CAST(value AS TEXT) AS value
 FROM jsonb_array_elements_text(CAST(:roots AS JSONB)) AS listed(value)) AS anon_2) AND
@@ -677,42 +704,44 @@ FROM jsonb_array_elements_text(CAST(:roots AS JSONB)) AS listed(value)) AS anon_
 -- effects.ownership.PARENT
 SELECT session.parent_id
 FROM session
-WHERE session.id = :sid
+WHERE session.family = :family_of_sid AND session.id = :sid
 
 -- effects.ownership.SET_MESSAGE
 UPDATE message
 SET inherited=:inherited
-WHERE message.session_id = :sid AND message.seq = :at
+WHERE message.family = :family_of_sid AND message.session_id = :sid AND message.seq = :at
 
 -- effects.ownership.SET_PARTS
 UPDATE part
 SET inherited=:inherited
-WHERE part.session_id = :sid AND part.seq = :at
+WHERE part.family = :family_of_sid AND part.session_id = :sid AND part.seq = :at
 
 -- effects.ownership.UNINDEX
 UPDATE part
 SET indexed=0, words=NULL
-WHERE part.session_id = :sid AND part.seq = :at AND part.indexed = 1
+WHERE part.family = :family_of_sid AND part.session_id = :sid AND part.seq = :at AND
+    part.indexed = 1
 
 -- effects.ownership.PARTS
 SELECT part.idx
 FROM part
-WHERE part.session_id = :sid AND part.seq = :at
+WHERE part.family = :family_of_sid AND part.session_id = :sid AND part.seq = :at
 
 -- effects.ownership.TOTAL
 SELECT count(*), count(CASE WHEN message.role = 'user' AND EXISTS (SELECT 1
 FROM part AS t
-WHERE t.session_id = message.session_id AND t.seq = message.seq AND t.synthetic = 0 AND t.type
-    IN ('text', 'file', 'agent')) AND coalesce(message.kind, '') NOT IN ('compaction',
-    'branch_summary') THEN 1 END), CASE WHEN abs(sum(cost) FILTER (WHERE inherited = 0)) < 1e300
-    THEN sum(cost) FILTER (WHERE inherited = 0) END, CASE WHEN abs(sum(cost) FILTER (WHERE
-    inherited = 1)) < 1e300 THEN sum(cost) FILTER (WHERE inherited = 1) END,
-    CAST(sum(tokens_input * 1.0) FILTER (WHERE inherited = 0) AS BIGINT), CAST(sum(tokens_output
-    * 1.0) FILTER (WHERE inherited = 0) AS BIGINT), CAST(sum(tokens_reasoning * 1.0) FILTER
-    (WHERE inherited = 0) AS BIGINT), CAST(sum(tokens_cache_read * 1.0) FILTER (WHERE inherited
-    = 0) AS BIGINT), CAST(sum(tokens_cache_write * 1.0) FILTER (WHERE inherited = 0) AS BIGINT)
+WHERE t.family = :family_of_sid AND t.session_id = message.session_id AND t.seq = message.seq
+    AND t.synthetic = 0 AND t.type IN ('text', 'file', 'agent')) AND coalesce(message.kind, '')
+    NOT IN ('compaction', 'branch_summary') THEN 1 END), CASE WHEN abs(sum(cost) FILTER (WHERE
+    inherited = 0)) < 1e300 THEN sum(cost) FILTER (WHERE inherited = 0) END, CASE WHEN
+    abs(sum(cost) FILTER (WHERE inherited = 1)) < 1e300 THEN sum(cost) FILTER (WHERE inherited =
+    1) END, CAST(sum(tokens_input * 1.0) FILTER (WHERE inherited = 0) AS BIGINT),
+    CAST(sum(tokens_output * 1.0) FILTER (WHERE inherited = 0) AS BIGINT),
+    CAST(sum(tokens_reasoning * 1.0) FILTER (WHERE inherited = 0) AS BIGINT),
+    CAST(sum(tokens_cache_read * 1.0) FILTER (WHERE inherited = 0) AS BIGINT),
+    CAST(sum(tokens_cache_write * 1.0) FILTER (WHERE inherited = 0) AS BIGINT)
 FROM message
-WHERE message.session_id = :sid
+WHERE message.family = :family_of_sid AND message.session_id = :sid
 
 -- effects.ownership.RECOUNT
 UPDATE session
@@ -720,36 +749,37 @@ SET message_count=:message_count, cost=:cost, tokens_input=:tokens_input,
     tokens_output=:tokens_output, tokens_reasoning=:tokens_reasoning,
     tokens_cache_read=:tokens_cache_read, tokens_cache_write=:tokens_cache_write,
     cost_inherited=:cost_inherited, prompt_count=:prompt_count
-WHERE session.id = :sid
+WHERE session.family = :family_of_sid AND session.id = :sid
 
 -- effects.ownership.MODEL_SOURCE
 SELECT session.model_source
 FROM session
-WHERE session.id = :sid
+WHERE session.family = :family_of_sid AND session.id = :sid
 
 -- effects.ownership.LAST_ANSWER
 SELECT message.provider_id, message.model_id
 FROM message
-WHERE message.session_id = :sid AND message.role = 'assistant' AND message.model_id IS NOT NULL
+WHERE message.family = :family_of_sid AND message.session_id = :sid AND message.role =
+    'assistant' AND message.model_id IS NOT NULL
 ORDER BY message.seq DESC
 LIMIT 1
 
 -- effects.ownership.SET_MODEL
 UPDATE session
 SET provider_id=:provider_id, model_id=:model_id
-WHERE session.id = :sid
+WHERE session.family = :family_of_sid AND session.id = :sid
 
 -- effects.paths.IS_DISORDERED
 SELECT message.seq
 FROM message
-WHERE message.session_id = :sid AND parent_seq >= seq
+WHERE message.family = :family_of_sid AND message.session_id = :sid AND parent_seq >= seq
 LIMIT 1
 
 -- effects.paths.FIRST
 WITH RECURSIVE path(seq) AS (SELECT :leaf::BIGINT AS seq
 UNION SELECT message.parent_seq AS parent_seq
 FROM path
-JOIN message ON message.seq = path.seq
+JOIN message ON message.family = :family_of_sid AND message.seq = path.seq
 WHERE message.session_id = :sid AND message.parent_seq >= :least) SELECT path.seq
 FROM path
 WHERE path.seq IN (SELECT anon_1.value
@@ -780,7 +810,7 @@ WHERE session.directory = :old OR substr(session.directory, 1, length(:below)) =
 -- effects.place.MOVE
 UPDATE session
 SET project_id=:project_id, slug=:slug, directory=:directory
-WHERE session.id = :sid
+WHERE session.family = :family_of_sid AND session.id = :sid
 
 -- effects.place.ROOTED
 SELECT project.id, project.worktree
@@ -848,33 +878,38 @@ WHERE project_directory.directory = :directory AND project_directory.project_id 
 -- effects.recovery.CALLS
 SELECT part.seq, part.idx, part.inherited
 FROM part
-WHERE part.session_id = :sid AND part.status IN ('pending', 'running')
+WHERE part.family = :family_of_sid AND part.session_id = :sid AND part.status IN ('pending',
+    'running')
 
 -- effects.recovery.SETTLE
 UPDATE part
 SET status=:status, outcome=:outcome, indexed=:indexed, time_updated=:time_updated,
     time_ended=:time_ended, words=:words
-WHERE part.session_id = :sid AND part.seq = :at AND part.idx = :idx
+WHERE part.family = :family_of_sid AND part.session_id = :sid AND part.seq = :at AND part.idx =
+    :idx
 
 -- effects.recovery.MESSAGES
 SELECT message.seq
 FROM message
-WHERE message.session_id = :sid AND message.time_completed IS NULL
+WHERE message.family = :family_of_sid AND message.session_id = :sid AND message.time_completed
+    IS NULL
 
 -- effects.recovery.FINISH
 UPDATE message
 SET finish=:finish, time_completed=:time_completed
-WHERE message.session_id = :sid AND message.seq = :at
+WHERE message.family = :family_of_sid AND message.session_id = :sid AND message.seq = :at
 
 -- effects.recovery.UNINDEXED
 SELECT part.idx
 FROM part
-WHERE part.session_id = :sid AND part.seq = :at AND part.indexed = 0 AND part.inherited = 0
+WHERE part.family = :family_of_sid AND part.session_id = :sid AND part.seq = :at AND
+    part.indexed = 0 AND part.inherited = 0
 
 -- effects.removal.LINKS
 SELECT message.seq, message.parent_seq, message.id, message.role
 FROM message
-WHERE message.session_id = :sid AND message.seq IN (SELECT anon_1.value
+WHERE message.family = :family_of_sid AND message.session_id = :sid AND message.seq IN (SELECT
+    anon_1.value
 FROM (SELECT CAST(value AS BIGINT) AS value
 FROM jsonb_array_elements_text(CAST(:seqs AS JSONB)) AS listed(value)) AS anon_1)
 ORDER BY message.seq
@@ -883,44 +918,48 @@ ORDER BY message.seq
 WITH RECURSIVE path(seq) AS (SELECT :at::BIGINT AS seq
 UNION SELECT child.seq AS seq
 FROM path
-JOIN message AS child ON child.parent_seq = path.seq
+JOIN message AS child ON child.family = :family_of_sid AND child.parent_seq = path.seq
 WHERE child.session_id = :sid AND child.turn_id = :turn AND child.seq IN (SELECT path.seq + 1 AS
     anon_1
 UNION ALL SELECT branch.seq
 FROM message AS branch
-WHERE branch.session_id = :sid AND branch.parent_seq = path.seq AND branch.parent_seq !=
-    branch.seq - 1)) SELECT path.seq
+WHERE branch.family = :family_of_sid AND branch.session_id = :sid AND branch.parent_seq =
+    path.seq AND branch.parent_seq != branch.seq - 1)) SELECT path.seq
 FROM path
 WHERE path.seq != :at::BIGINT
 
 -- effects.removal.SET_TURN
 UPDATE message
 SET turn_id=:turn_id
-WHERE message.session_id = :sid AND message.seq IN (SELECT anon_1.value
+WHERE message.family = :family_of_sid AND message.session_id = :sid AND message.seq IN (SELECT
+    anon_1.value
 FROM (SELECT CAST(value AS BIGINT) AS value
 FROM jsonb_array_elements_text(CAST(:seqs AS JSONB)) AS listed(value)) AS anon_1)
 
 -- effects.removal.RELINK_NEXT
 UPDATE message
 SET parent_seq=:parent
-WHERE message.session_id = :sid AND message.seq = :at + 1 AND message.parent_seq = :at
+WHERE message.family = :family_of_sid AND message.session_id = :sid AND message.seq = :at + 1
+    AND message.parent_seq = :at
 
 -- effects.removal.RELINK_BRANCHES
 UPDATE message
 SET parent_seq=:parent
-WHERE message.session_id = :sid AND message.parent_seq = :at AND parent_seq <> seq - 1
+WHERE message.family = :family_of_sid AND message.session_id = :sid AND message.parent_seq = :at
+    AND parent_seq <> seq - 1
 
 -- effects.removal.FIRST_TEXT
 SELECT part.seq, part.text, blob.size, blob.encoding, blob.data
 FROM part
 LEFT OUTER
-JOIN blob ON blob.hash = part.text_blob
-WHERE part.session_id = :sid AND part.seq = (SELECT message.seq
+JOIN blob ON blob.family = :family_of_sid AND blob.hash = part.text_blob
+WHERE part.family = :family_of_sid AND part.session_id = :sid AND part.seq = (SELECT message.seq
 FROM message
-WHERE message.session_id = :sid AND message.role = 'user' AND (EXISTS (SELECT *
+WHERE message.family = :family_of_sid AND message.session_id = :sid AND message.role = 'user'
+    AND (EXISTS (SELECT *
 FROM part
-WHERE part.session_id = message.session_id AND part.seq = message.seq AND part.type = 'text' AND
-    (part.text != '' OR part.text_blob IS NOT NULL)))
+WHERE part.family = :family_of_sid AND part.session_id = message.session_id AND part.seq =
+    message.seq AND part.type = 'text' AND (part.text != '' OR part.text_blob IS NOT NULL)))
 ORDER BY message.seq
 LIMIT 1) AND part.type = 'text' AND (part.text != '' OR part.text_blob IS NOT NULL)
 ORDER BY part.idx
@@ -932,40 +971,46 @@ SELECT message.seq, message.id, message.time_created, message.usage_key,
     message.data_blob, message.inherited, message.model_id, message.role = 'user' AND EXISTS
     (SELECT 1
 FROM part AS t
-WHERE t.session_id = message.session_id AND t.seq = message.seq AND t.synthetic = 0 AND t.type
-    IN ('text', 'file', 'agent')) AND coalesce(message.kind, '') NOT IN ('compaction',
-    'branch_summary'), message.cost, message.tokens_input, message.tokens_output,
-    message.tokens_reasoning, message.tokens_cache_read, message.tokens_cache_write
+WHERE t.family = :family_of_sid AND t.session_id = message.session_id AND t.seq = message.seq
+    AND t.synthetic = 0 AND t.type IN ('text', 'file', 'agent')) AND coalesce(message.kind, '')
+    NOT IN ('compaction', 'branch_summary'), message.cost, message.tokens_input,
+    message.tokens_output, message.tokens_reasoning, message.tokens_cache_read,
+    message.tokens_cache_write
 FROM message
-WHERE message.session_id = :sid AND message.seq IN (SELECT anon_1.value
+WHERE message.family = :family_of_sid AND message.session_id = :sid AND message.seq IN (SELECT
+    anon_1.value
 FROM (SELECT CAST(value AS BIGINT) AS value
 FROM jsonb_array_elements_text(CAST(:seqs AS JSONB)) AS listed(value)) AS anon_1)
 
 -- effects.removal.PART_BLOBS
 SELECT part.text_blob, part.input_blob, part.data_blob
 FROM part
-WHERE part.session_id = :sid AND part.seq IN (SELECT anon_1.value
+WHERE part.family = :family_of_sid AND part.session_id = :sid AND part.seq IN (SELECT
+    anon_1.value
 FROM (SELECT CAST(value AS BIGINT) AS value
 FROM jsonb_array_elements_text(CAST(:seqs AS JSONB)) AS listed(value)) AS anon_1)
 
 -- effects.removal.DIFF_BLOBS
 SELECT file_diff.before_blob, file_diff.after_blob
 FROM file_diff
-WHERE file_diff.session_id = :sid AND file_diff.seq IN (SELECT anon_1.value
+WHERE file_diff.family = :family_of_sid AND file_diff.session_id = :sid AND file_diff.seq IN
+    (SELECT anon_1.value
 FROM (SELECT CAST(value AS BIGINT) AS value
 FROM jsonb_array_elements_text(CAST(:seqs AS JSONB)) AS listed(value)) AS anon_1)
 
 -- effects.removal.DROP
 DELETE
 FROM message
-WHERE message.session_id = :sid AND message.seq IN (SELECT anon_1.value
+WHERE message.family = :family_of_sid AND message.session_id = :sid AND message.seq IN (SELECT
+    anon_1.value
 FROM (SELECT CAST(value AS BIGINT) AS value
 FROM jsonb_array_elements_text(CAST(:seqs AS JSONB)) AS listed(value)) AS anon_1)
 
 -- effects.removal.DROP_DIFFS
 DELETE
 FROM file_diff
-WHERE file_diff.session_id = :sid AND file_diff.seq IN (SELECT anon_1.value
+WHERE file_diff.family = :family_of_sid AND file_diff.session_id = :sid AND file_diff.seq IN
+    (SELECT anon_1.value
 FROM (SELECT CAST(value AS BIGINT) AS value
 FROM jsonb_array_elements_text(CAST(:seqs AS JSONB)) AS listed(value)) AS anon_1)
 
@@ -973,7 +1018,8 @@ FROM jsonb_array_elements_text(CAST(:seqs AS JSONB)) AS listed(value)) AS anon_1
 SELECT coalesce(message.usage_name, nullif(message.response_id, ''), message.id) AS coalesce_1,
     message.time_created
 FROM message
-WHERE message.session_id = :sid AND message.seq IN (SELECT anon_1.value
+WHERE message.family = :family_of_sid AND message.session_id = :sid AND message.seq IN (SELECT
+    anon_1.value
 FROM (SELECT CAST(value AS BIGINT) AS value
 FROM jsonb_array_elements_text(CAST(:seqs AS JSONB)) AS listed(value)) AS anon_1) AND
     message.role = 'user' AND message.inherited = 0
@@ -993,7 +1039,7 @@ SELECT message.id, message.parent_seq, message.turn_id, message.agent, message.p
     message.usage_name, message.inherited, message.time_created, message.time_completed,
     message.data_blob
 FROM message
-WHERE message.session_id = :sid AND message.seq = :at
+WHERE message.family = :family_of_sid AND message.session_id = :sid AND message.seq = :at
 
 -- effects.replacing.REPLACE
 UPDATE message
@@ -1003,17 +1049,18 @@ SET turn_id=:turn_id, role=:role, kind=:kind, agent=:agent, provider_id=:provide
     tokens_reasoning=:tokens_reasoning, tokens_cache_read=:tokens_cache_read,
     tokens_cache_write=:tokens_cache_write, finish=:finish, error=:error, data=:data,
     data_blob=:data_blob
-WHERE message.session_id = :sid AND message.seq = :at
+WHERE message.family = :family_of_sid AND message.session_id = :sid AND message.seq = :at
 
 -- effects.replacing.DROP_PARTS
 DELETE
 FROM part
-WHERE part.session_id = :sid AND part.seq = :at
+WHERE part.family = :family_of_sid AND part.session_id = :sid AND part.seq = :at
 
 -- effects.results.ENDED_CALLS
 SELECT part.call_id, part.seq, part.idx, part.text, part.text_blob
 FROM part
-WHERE part.session_id = :sid AND part.seq IN (SELECT anon_1.value
+WHERE part.family = :family_of_sid AND part.session_id = :sid AND part.seq IN (SELECT
+    anon_1.value
 FROM (SELECT CAST(value AS BIGINT) AS value
 FROM jsonb_array_elements_text(CAST(:seqs AS JSONB)) AS listed(value)) AS anon_1) AND part.type
     = 'tool' AND (part.text IS NOT NULL OR part.text_blob IS NOT NULL)
@@ -1021,7 +1068,8 @@ FROM jsonb_array_elements_text(CAST(:seqs AS JSONB)) AS listed(value)) AS anon_1
 -- effects.results.BARE_RESULTS
 SELECT part.seq, part.call_id
 FROM part
-WHERE part.session_id = :sid AND part.seq IN (SELECT anon_1.value
+WHERE part.family = :family_of_sid AND part.session_id = :sid AND part.seq IN (SELECT
+    anon_1.value
 FROM (SELECT CAST(value AS BIGINT) AS value
 FROM jsonb_array_elements_text(CAST(:seqs AS JSONB)) AS listed(value)) AS anon_1) AND part.type
     = 'tool-result' AND part.text IS NULL AND part.text_blob IS NULL
@@ -1029,7 +1077,8 @@ FROM jsonb_array_elements_text(CAST(:seqs AS JSONB)) AS listed(value)) AS anon_1
 -- effects.results.KEPT_CALLS
 SELECT DISTINCT part.call_id
 FROM part
-WHERE part.session_id = :sid AND part.call_id IN (SELECT anon_1.value
+WHERE part.family = :family_of_sid AND part.session_id = :sid AND part.call_id IN (SELECT
+    anon_1.value
 FROM (SELECT CAST(value AS TEXT) AS value
 FROM jsonb_array_elements_text(CAST(:calls AS JSONB)) AS listed(value)) AS anon_1) AND (part.seq
     NOT IN (SELECT anon_2.value
@@ -1044,7 +1093,8 @@ SELECT part.seq, part.idx, part.session_id, part.seq AS seq__1, part.idx AS idx_
     part.indexed, part.time_created, part.time_updated, part.time_started, part.time_ended,
     part.synthetic, part.words
 FROM part
-WHERE part.session_id = :sid AND part.call_id IN (SELECT anon_1.value
+WHERE part.family = :family_of_sid AND part.session_id = :sid AND part.call_id IN (SELECT
+    anon_1.value
 FROM (SELECT CAST(value AS TEXT) AS value
 FROM jsonb_array_elements_text(CAST(:calls AS JSONB)) AS listed(value)) AS anon_1) AND (part.seq
     NOT IN (SELECT anon_2.value
@@ -1056,20 +1106,22 @@ ORDER BY part.seq, part.idx
 -- effects.results.SET_TEXT
 UPDATE part
 SET text=:text, text_blob=:text_blob, indexed=:indexed, time_updated=:time_updated, words=:words
-WHERE part.session_id = :sid AND part.seq = :at AND part.idx = :idx
+WHERE part.family = :family_of_sid AND part.session_id = :sid AND part.seq = :at AND part.idx =
+    :idx
 
 -- effects.results.REOPEN
 UPDATE part
 SET status=:status, outcome=:outcome, text=:text, text_blob=:text_blob, data=:data,
     data_blob=:data_blob, indexed=:indexed, time_updated=:time_updated, time_ended=:time_ended,
     words=:words
-WHERE part.session_id = :sid AND part.seq = :at AND part.idx = :idx
+WHERE part.family = :family_of_sid AND part.session_id = :sid AND part.seq = :at AND part.idx =
+    :idx
 
 -- effects.session.EXISTING
 SELECT session.parent_id, session.relation, session.source, session.source_id,
     session.time_deleted
 FROM session
-WHERE session.id = :sid
+WHERE session.family = :family_of_sid AND session.id = :sid
 
 -- effects.session.SLUG
 SELECT session.id
@@ -1079,37 +1131,37 @@ WHERE session.project_id IS NOT DISTINCT FROM :pid AND session.slug = :slug
 -- effects.session.SCOPE
 SELECT session.scope
 FROM session
-WHERE session.id = :sid
+WHERE session.family = :family_of_sid AND session.id = :sid
 
 -- effects.session.METADATA
 SELECT session.metadata
 FROM session
-WHERE session.id = :sid
+WHERE session.family = :family_of_sid AND session.id = :sid
 
 -- effects.session.CLEAR_TODOS
 DELETE
 FROM todo
-WHERE todo.session_id = :sid
+WHERE todo.family = :family_of_sid AND todo.session_id = :sid
 
 -- effects.session.DIFF_BLOBS
 SELECT file_diff.before_blob, file_diff.after_blob
 FROM file_diff
-WHERE file_diff.session_id = :sid
+WHERE file_diff.family = :family_of_sid AND file_diff.session_id = :sid
 
 -- effects.session.CLEAR_DIFFS
 DELETE
 FROM file_diff
-WHERE file_diff.session_id = :sid
+WHERE file_diff.family = :family_of_sid AND file_diff.session_id = :sid
 
 -- effects.session.DROP_LABELS
 DELETE
 FROM label
-WHERE label.session_id = :sid AND label.seq = :at
+WHERE label.family = :family_of_sid AND label.session_id = :sid AND label.seq = :at
 
 -- effects.session.DROP_NAME
 DELETE
 FROM label
-WHERE label.session_id = :sid AND label.label = :name
+WHERE label.family = :family_of_sid AND label.session_id = :sid AND label.label = :name
 
 -- effects.session.PROMPT_IS
 SELECT prompt.text
@@ -1119,7 +1171,8 @@ WHERE prompt.id = :pid
 -- effects.transaction.MARK
 UPDATE part
 SET indexed=1
-WHERE (part.session_id, part.seq, part.idx) IN (SELECT anon_1.session_id, anon_1.seq, anon_1.idx
+WHERE part.family = ANY (CAST(:families_of_parts AS BIGINT[])) AND (part.session_id, part.seq,
+    part.idx) IN (SELECT anon_1.session_id, anon_1.seq, anon_1.idx
 FROM (SELECT value ->> 0 AS session_id, CAST(value ->> 1 AS BIGINT) AS seq, CAST(value ->> 2 AS
     BIGINT) AS idx
 FROM jsonb_array_elements(CAST(:parts AS JSONB)) AS listed(value)) AS anon_1) AND part.indexed =
@@ -1135,27 +1188,20 @@ FROM (SELECT CAST(value AS TEXT) AS value
 FROM jsonb_array_elements_text(CAST(:hashes AS JSONB)) AS listed(value)) AS anon_1)) AND NOT
     (EXISTS (SELECT *
 FROM part
-WHERE part.text_blob = blob.hash)) AND NOT (EXISTS (SELECT *
+WHERE part.family = blob.family AND part.text_blob = blob.hash)) AND NOT (EXISTS (SELECT *
 FROM part
-WHERE part.input_blob = blob.hash)) AND NOT (EXISTS (SELECT *
+WHERE part.family = blob.family AND part.input_blob = blob.hash)) AND NOT (EXISTS (SELECT *
 FROM part
-WHERE part.data_blob = blob.hash)) AND NOT (EXISTS (SELECT *
+WHERE part.family = blob.family AND part.data_blob = blob.hash)) AND NOT (EXISTS (SELECT *
 FROM message
-WHERE message.data_blob = blob.hash)) AND NOT (EXISTS (SELECT *
+WHERE message.family = blob.family AND message.data_blob = blob.hash)) AND NOT (EXISTS (SELECT *
 FROM session
-WHERE session.data_blob = blob.hash)) AND NOT (EXISTS (SELECT *
+WHERE session.family = blob.family AND session.data_blob = blob.hash)) AND NOT (EXISTS (SELECT *
 FROM file_diff
-WHERE file_diff.before_blob = blob.hash)) AND NOT (EXISTS (SELECT *
+WHERE file_diff.family = blob.family AND file_diff.before_blob = blob.hash)) AND NOT (EXISTS
+    (SELECT *
 FROM file_diff
-WHERE file_diff.after_blob = blob.hash))
-
--- effects.transaction.LOCK_BLOBS
-SELECT blob.hash
-FROM blob
-WHERE blob.hash = ANY (ARRAY(SELECT anon_1.value
-FROM (SELECT CAST(value AS TEXT) AS value
-FROM jsonb_array_elements_text(CAST(:hashes AS JSONB)) AS listed(value)) AS anon_1))
-ORDER BY blob.hash FOR UPDATE
+WHERE file_diff.family = blob.family AND file_diff.after_blob = blob.hash))
 
 -- effects.transaction.LOAD
 SELECT session.id, session.project_id, session.parent_id, session.relation, session.root_id,
@@ -1168,11 +1214,12 @@ SELECT session.id, session.project_id, session.parent_id, session.relation, sess
     session.time_imported, lease.holder, lease.time_expires, message.turn_id
 FROM session
 LEFT OUTER
-JOIN message ON message.session_id = session.id AND message.seq = session.leaf_seq
+JOIN message ON message.family = :family_of_sid AND message.session_id = session.id AND
+    message.seq = session.leaf_seq
 LEFT OUTER
-JOIN lease ON lease.session_id = session.id AND time_expires > :now AND time_expires - :now <= 2
-    * ttl
-WHERE session.time_deleted IS NULL AND session.id = :sid
+JOIN lease ON lease.family = :family_of_sid AND lease.session_id = session.id AND time_expires >
+    :now AND time_expires - :now <= 2 * ttl
+WHERE session.family = :family_of_sid AND session.time_deleted IS NULL AND session.id = :sid
 
 -- effects.transaction.LOAD_MANY
 SELECT session.id, session.project_id, session.parent_id, session.relation, session.root_id,
@@ -1185,9 +1232,10 @@ SELECT session.id, session.project_id, session.parent_id, session.relation, sess
     session.time_imported, lease.holder, lease.time_expires, message.turn_id, lease.ttl
 FROM session
 LEFT OUTER
-JOIN message ON message.session_id = session.id AND message.seq = session.leaf_seq
+JOIN message ON message.family = session.family AND message.session_id = session.id AND
+    message.seq = session.leaf_seq
 LEFT OUTER
-JOIN lease ON lease.session_id = session.id
+JOIN lease ON lease.family = session.family AND lease.session_id = session.id
 WHERE session.time_deleted IS NULL AND session.id = ANY (ARRAY(SELECT anon_1.value
 FROM (SELECT CAST(value AS TEXT) AS value
 FROM jsonb_array_elements_text(CAST(:sids AS JSONB)) AS listed(value)) AS anon_1))
@@ -1195,13 +1243,13 @@ FROM jsonb_array_elements_text(CAST(:sids AS JSONB)) AS listed(value)) AS anon_1
 -- effects.tree.LINKS
 SELECT message.seq, message.parent_seq
 FROM message
-WHERE message.session_id = :sid
+WHERE message.family = :family_of_sid AND message.session_id = :sid
 ORDER BY message.seq
 
 -- effects.tree.LINKS_BEHIND
 SELECT message.seq, message.parent_seq
 FROM message
-WHERE message.session_id = :sid AND message.seq > :after
+WHERE message.family = :family_of_sid AND message.session_id = :sid AND message.seq > :after
 ORDER BY message.seq
 
 -- effects.values.CURRENT
@@ -1288,19 +1336,20 @@ SELECT session.title, session.title_source, session.metadata, session.time_archi
     blob.data AS data_1
 FROM session
 LEFT OUTER
-JOIN blob ON blob.hash = session.data_blob
-WHERE session.id = :sid
+JOIN blob ON blob.family = :family_of_sid AND blob.hash = session.data_blob
+WHERE session.family = :family_of_sid AND session.id = :sid
 
 -- effects.versions.LABELS
 SELECT label.label, message.id
 FROM label
-JOIN message ON message.session_id = label.session_id AND message.seq = label.seq
-WHERE label.session_id = :sid
+JOIN message ON message.family = :family_of_sid AND message.session_id = label.session_id AND
+    message.seq = label.seq
+WHERE label.family = :family_of_sid AND label.session_id = :sid
 
 -- effects.versions.TODOS
 SELECT todo.content, todo.status, todo.priority, todo.id, todo.time_created, todo.time_updated
 FROM todo
-WHERE todo.session_id = :sid
+WHERE todo.family = :family_of_sid AND todo.session_id = :sid
 ORDER BY todo.position
 
 -- effects.versions.DIFFS
@@ -1308,18 +1357,19 @@ SELECT message.id, file_diff.path, file_diff.patch, file_diff.before_blob, file_
     file_diff.additions, file_diff.deletions
 FROM file_diff
 LEFT OUTER
-JOIN message ON message.session_id = file_diff.session_id AND message.seq = file_diff.seq
-WHERE file_diff.session_id = :sid
+JOIN message ON message.family = :family_of_sid AND message.session_id = file_diff.session_id
+    AND message.seq = file_diff.seq
+WHERE file_diff.family = :family_of_sid AND file_diff.session_id = :sid
 
 -- effects.versions.ID
 SELECT message.id
 FROM message
-WHERE message.session_id = :sid AND message.seq = :at
+WHERE message.family = :family_of_sid AND message.session_id = :sid AND message.seq = :at
 
 -- effects.versions.BASE
 SELECT merge_base.fields
 FROM merge_base
-WHERE merge_base.session_id = :sid
+WHERE merge_base.family = :family_of_sid AND merge_base.session_id = :sid
 
 -- importing.beside.history.KNOWN
 SELECT prompt.id, prompt.session_id
@@ -1388,7 +1438,8 @@ WHERE prompt.session_id = :sid AND prompt.source = :source
 -- importing.beside.prompts.COPIES
 SELECT message.seq
 FROM message
-WHERE message.session_id = :sid AND message.seq IN (SELECT anon_1.value
+WHERE message.family = :family_of_sid AND message.session_id = :sid AND message.seq IN (SELECT
+    anon_1.value
 FROM (SELECT CAST(value AS BIGINT) AS value
 FROM jsonb_array_elements_text(CAST(:places AS JSONB)) AS listed(value)) AS anon_1) AND
     message.inherited = 1
@@ -1453,12 +1504,12 @@ WHERE tombstone.source = :source AND tombstone.source_id = :source_id AND tombst
 -- importing.policies.derived.IS_TAKEN
 SELECT session.id
 FROM session
-WHERE session.id = :sid
+WHERE session.family = :family_of_sid AND session.id = :sid
 
 -- importing.policies.derived.FREE_SOURCE
 UPDATE session
 SET source_id=NULL, time_imported=NULL, namespace=''
-WHERE session.id = :sid
+WHERE session.family = :family_of_sid AND session.id = :sid
 
 -- importing.policies.derived.STORED
 SELECT session.title, session.title_source, session.version, session.agent, session.provider_id,
@@ -1467,7 +1518,7 @@ SELECT session.title, session.title_source, session.version, session.agent, sess
     session.revert, session.permission, session.metadata, session.time_created,
     session.time_compacting, session.time_archived, session.data, session.data_blob
 FROM session
-WHERE session.id = :sid
+WHERE session.family = :family_of_sid AND session.id = :sid
 
 -- importing.policies.derived.MERGE
 UPDATE session
@@ -1478,7 +1529,7 @@ SET title=:title, title_source=:title_source, version=:version, agent=:agent,
     revert=:revert, permission=:permission, metadata=:metadata, time_created=:time_created,
     time_compacting=:time_compacting, time_archived=:time_archived, data=:data,
     data_blob=:data_blob
-WHERE session.id = :sid
+WHERE session.family = :family_of_sid AND session.id = :sid
 
 -- importing.policies.derived.RENAME_COPIES
 UPDATE message
@@ -1496,18 +1547,18 @@ WHERE import_ledger.source = :source AND import_ledger.path = :path
 SELECT session.parent_id, session.leaf_seq, session.time_updated, session.time_importing,
     session.parent_seq, session.call_id
 FROM session
-WHERE session.id = :sid
+WHERE session.family = :family_of_sid AND session.id = :sid
 
 -- importing.policies.derived.CLOSE
 UPDATE session
 SET parent_seq=:parent_seq, call_id=:call_id, leaf_seq=:leaf_seq, time_updated=:time_updated,
     time_importing=:time_importing
-WHERE session.id = :sid
+WHERE session.family = :family_of_sid AND session.id = :sid
 
 -- importing.policies.derived.LAST_TIME
 SELECT max(message.time_created) AS max_1
 FROM message
-WHERE message.session_id = :sid
+WHERE message.family = :family_of_sid AND message.session_id = :sid
 
 -- importing.policies.fields.STORED
 SELECT session.title, session.title_source, session.time_archived, session.version,
@@ -1516,7 +1567,7 @@ SELECT session.title, session.title_source, session.time_archived, session.versi
     session.summary_diffs, session.share_url, session.revert, session.permission,
     session.time_compacting, session.scope, session.metadata, session.data, session.data_blob
 FROM session
-WHERE session.id = :sid
+WHERE session.family = :family_of_sid AND session.id = :sid
 
 -- importing.policies.fields.MERGE
 UPDATE session
@@ -1527,48 +1578,49 @@ SET title=:title, title_source=:title_source, version=:version, agent=:agent,
     revert=:revert, permission=:permission, metadata=:metadata,
     time_compacting=:time_compacting, time_archived=:time_archived, data=:data,
     data_blob=:data_blob, scope=:scope
-WHERE session.id = :sid
+WHERE session.family = :family_of_sid AND session.id = :sid
 
 -- importing.policies.fields.DROP_LABEL
 DELETE
 FROM label
-WHERE label.session_id = :sid AND label.label = :name
+WHERE label.family = :family_of_sid AND label.session_id = :sid AND label.label = :name
 
 -- importing.policies.recorded.IS_HERE
 SELECT session.id
 FROM session
-WHERE session.id = :sid AND session.time_deleted IS NULL
+WHERE session.family = :family_of_sid AND session.id = :sid AND session.time_deleted IS NULL
 
 -- importing.policies.recorded.BEFORE
 SELECT session.revision, session.time_importing
 FROM session
-WHERE session.id = :sid
+WHERE session.family = :family_of_sid AND session.id = :sid
 
 -- importing.policies.recorded.FORKED
 SELECT session.id
 FROM session
-WHERE session.root_id = :root AND session.time_deleted IS NULL AND session.relation = 'fork'
+WHERE session.family = :family_of_root AND session.root_id = :root AND session.time_deleted IS
+    NULL AND session.relation = 'fork'
 LIMIT 1
 
 -- importing.policies.recorded.LINKS
 SELECT message.seq, message.parent_seq
 FROM message
-WHERE message.session_id = :sid
+WHERE message.family = :family_of_sid AND message.session_id = :sid
 
 -- importing.policies.recorded.COUNT
 SELECT count(*) AS count_1
 FROM message
-WHERE message.session_id = :sid
+WHERE message.family = :family_of_sid AND message.session_id = :sid
 
 -- importing.policies.recorded.RELINK
 UPDATE message
 SET parent_seq=:parent_seq
-WHERE message.session_id = :sid AND message.seq = :at
+WHERE message.family = :family_of_sid AND message.session_id = :sid AND message.seq = :at
 
 -- importing.policies.recorded.LIST
 UPDATE session
 SET time_importing=:time_importing
-WHERE session.id = :sid
+WHERE session.family = :family_of_sid AND session.id = :sid
 
 -- importing.policies.recorded.PROMPT_OF
 SELECT prompt.session_id
@@ -1585,26 +1637,28 @@ SELECT message.id, message.seq, message.time_created, message.inherited, count(p
     count_1
 FROM message
 LEFT OUTER
-JOIN part ON part.session_id = message.session_id AND part.seq = message.seq
-WHERE message.session_id = :sid
+JOIN part ON part.family = :family_of_sid AND part.session_id = message.session_id AND part.seq
+    = message.seq
+WHERE message.family = :family_of_sid AND message.session_id = :sid
 GROUP BY message.seq, message.id, message.time_created, message.inherited
 
 -- importing.policies.returned.KNOWN
 SELECT message.id
 FROM message
-WHERE message.session_id = :sid AND message.id IN (SELECT anon_1.value
+WHERE message.family = :family_of_sid AND message.session_id = :sid AND message.id IN (SELECT
+    anon_1.value
 FROM (SELECT CAST(value AS TEXT) AS value
 FROM jsonb_array_elements_text(CAST(:names AS JSONB)) AS listed(value)) AS anon_1)
 
 -- importing.rows.family.FAMILY
 SELECT session.parent_id, session.root_id
 FROM session
-WHERE session.id = :sid
+WHERE session.family = :family_of_sid AND session.id = :sid
 
 -- importing.rows.family.CHILDREN
 SELECT session.id
 FROM session
-WHERE session.parent_id = :sid
+WHERE session.family = :family_of_sid AND session.parent_id = :sid
 
 -- importing.rows.family.BY_SOURCE
 SELECT child.id, parent.id AS id_1, child.parent_source_id, child.relation, child.source,
@@ -1613,8 +1667,8 @@ SELECT child.id, parent.id AS id_1, child.parent_source_id, child.relation, chil
 FROM session AS parent
 JOIN session AS child ON child.source = parent.source AND child.parent_source_id =
     parent.source_id
-WHERE parent.id = :sid AND child.parent_source_id IS NOT NULL AND child.parent_id IS NULL AND
-    child.time_deleted IS NULL AND parent.time_deleted IS NULL
+WHERE parent.family = :family_of_sid AND parent.id = :sid AND child.parent_source_id IS NOT NULL
+    AND child.parent_id IS NULL AND child.time_deleted IS NULL AND parent.time_deleted IS NULL
 
 -- importing.rows.family.BY_ID
 SELECT child.id, parent.id AS id_1, child.parent_source_id, child.relation, child.source,
@@ -1634,120 +1688,124 @@ SELECT child.id, parent.id AS id_1, child.parent_source_id, child.relation, chil
     child.source_id, child.time_imported IS NOT NULL AND child.time_detached IS NULL AS anon_1,
     child.namespace
 FROM session AS child
-JOIN session AS parent ON parent.id = :parent
-WHERE child.id = :sid AND child.parent_id IS NULL
+JOIN session AS parent ON parent.family = :family_of_parent AND parent.id = :parent
+WHERE child.family = :family_of_sid AND child.id = :sid AND child.parent_id IS NULL
 
 -- importing.rows.family.LINK
 UPDATE session
 SET parent_id=:parent_id, relation=:relation, parent_source_id=:parent_source_id
-WHERE session.id = :sid
+WHERE session.family = :family_of_sid AND session.id = :sid
 
 -- importing.rows.family.ROOT
 UPDATE session
 SET root_id=:root_id
-WHERE session.id = :sid
+WHERE session.family = :family_of_sid AND session.id = :sid
 
 -- importing.rows.family.ROWS
 SELECT message.seq, message.id, message.time_created, message.usage_key,
     coalesce(message.usage_name, nullif(message.response_id, ''), message.id) AS coalesce_1
 FROM message
-WHERE message.session_id = :sid
+WHERE message.family = :family_of_sid AND message.session_id = :sid
 
 -- importing.rows.family.FAMILY_FACTS
 SELECT child.parent_id, child.relation, child.parent_source_id, parent.source_id IS NOT NULL AND
     parent.source = child.source AS anon_1
 FROM session AS child
 LEFT OUTER
-JOIN session AS parent ON parent.id = child.parent_id
-WHERE child.id = :sid
+JOIN session AS parent ON parent.family = :family_of_sid AND parent.id = child.parent_id
+WHERE child.family = :family_of_sid AND child.id = :sid
 
 -- importing.rows.family.NAME_PARENT
 UPDATE session
 SET parent_source_id=:parent_source_id
-WHERE session.id = :sid
+WHERE session.family = :family_of_sid AND session.id = :sid
 
 -- importing.rows.family.LEAVE
 UPDATE session
 SET parent_id=:parent_id, relation=:relation, parent_seq=:parent_seq,
     parent_source_id=:parent_source_id
-WHERE session.id = :sid
+WHERE session.family = :family_of_sid AND session.id = :sid
 
 -- importing.rows.family.BRANCHED
 UPDATE session
 SET parent_seq=(SELECT theirs.seq
 FROM message AS mine
-JOIN message AS theirs ON theirs.id = mine.id
-WHERE mine.session_id = session.id AND mine.seq = session.parent_seq AND theirs.session_id =
-    session.parent_id)
-WHERE session.id = :sid AND session.relation = 'fork' AND (EXISTS (SELECT theirs.seq
+JOIN message AS theirs ON theirs.family = :family_of_sid AND theirs.id = mine.id
+WHERE mine.family = :family_of_sid AND mine.session_id = session.id AND mine.seq =
+    session.parent_seq AND theirs.session_id = session.parent_id)
+WHERE session.family = :family_of_sid AND session.id = :sid AND session.relation = 'fork' AND
+    (EXISTS (SELECT theirs.seq
 FROM message AS mine
-JOIN message AS theirs ON theirs.id = mine.id
-WHERE mine.session_id = session.id AND mine.seq = session.parent_seq AND theirs.session_id =
-    session.parent_id))
+JOIN message AS theirs ON theirs.family = :family_of_sid AND theirs.id = mine.id
+WHERE mine.family = :family_of_sid AND mine.session_id = session.id AND mine.seq =
+    session.parent_seq AND theirs.session_id = session.parent_id))
 
 -- importing.rows.family.LAST_OF_EQUAL_KEY
 SELECT max(theirs.seq) AS max_1
 FROM message AS mine
-JOIN message AS theirs ON theirs.usage_key = mine.usage_key AND (theirs.usage_name IS NOT NULL
-    OR theirs.response_id IS NOT NULL)
-WHERE mine.session_id = :sid AND theirs.session_id = :above
+JOIN message AS theirs ON theirs.family = :family_of_above AND theirs.usage_key = mine.usage_key
+    AND (theirs.usage_name IS NOT NULL OR theirs.response_id IS NOT NULL)
+WHERE mine.family = :family_of_sid AND mine.session_id = :sid AND theirs.session_id = :above
 
 -- importing.rows.family.LAST_OF_EQUAL_NAME
 SELECT max(theirs.seq) AS max_1
 FROM message AS mine
-JOIN message AS theirs ON theirs.usage_key = mine.usage_key AND theirs.id =
-    coalesce(mine.usage_name, nullif(mine.response_id, ''), mine.id)
-WHERE mine.session_id = :sid AND theirs.session_id = :above
+JOIN message AS theirs ON theirs.family = :family_of_above AND theirs.usage_key = mine.usage_key
+    AND theirs.id = coalesce(mine.usage_name, nullif(mine.response_id, ''), mine.id)
+WHERE mine.family = :family_of_sid AND mine.session_id = :sid AND theirs.session_id = :above
 
 -- importing.rows.family.LAST_OF_EQUAL_PLACE
 SELECT max(theirs.seq) AS max_1
 FROM message AS mine
-JOIN message AS theirs ON theirs.seq = mine.seq AND theirs.id = mine.id
-WHERE mine.session_id = :sid AND theirs.session_id = :above
+JOIN message AS theirs ON theirs.family = :family_of_above AND theirs.seq = mine.seq AND
+    theirs.id = mine.id
+WHERE mine.family = :family_of_sid AND mine.session_id = :sid AND theirs.session_id = :above
 
 -- importing.rows.family.LAST_OF_SHARED_KEY
 SELECT theirs.seq
 FROM message AS theirs
-WHERE theirs.session_id = :above AND theirs.usage_key IN (SELECT mine.usage_key
+WHERE theirs.family = :family_of_above AND theirs.session_id = :above AND theirs.usage_key IN
+    (SELECT mine.usage_key
 FROM message AS mine
-WHERE mine.session_id = :sid AND mine.usage_key IS NOT NULL)
+WHERE mine.family = :family_of_sid AND mine.session_id = :sid AND mine.usage_key IS NOT NULL)
 ORDER BY theirs.seq DESC
 LIMIT 1
 
 -- importing.rows.family.STARTER
 SELECT min(part.seq) AS min_1
 FROM part
-WHERE part.session_id = :above AND part.call_id = :call_id AND part.type = 'tool'
+WHERE part.family = :family_of_above AND part.session_id = :above AND part.call_id = :call_id
+    AND part.type = 'tool'
 
 -- importing.rows.family.CALL
 SELECT session.call_id
 FROM session
-WHERE session.id = :sid
+WHERE session.family = :family_of_sid AND session.id = :sid
 
 -- importing.rows.family.SET_CUT
 UPDATE session
 SET parent_seq=:parent_seq
-WHERE session.id = :sid AND session.parent_seq IS NULL
+WHERE session.family = :family_of_sid AND session.id = :sid AND session.parent_seq IS NULL
 
 -- importing.rows.family.CUTS
 SELECT session.id, session.parent_seq, session.call_id, session.source, session.source_id
 FROM session
-WHERE session.parent_id = :sid AND session.parent_seq IS NOT NULL AND session.time_imported IS
-    NOT NULL AND session.time_detached IS NULL
+WHERE session.family = :family_of_sid AND session.parent_id = :sid AND session.parent_seq IS NOT
+    NULL AND session.time_imported IS NOT NULL AND session.time_detached IS NULL
 
 -- importing.rows.family.MOVE_CUT
 UPDATE session
 SET parent_seq=:parent_seq
-WHERE session.id = :sid
+WHERE session.family = :family_of_sid AND session.id = :sid
 
 -- importing.rows.family.COPIED
 SELECT message.seq
 FROM message
-WHERE message.session_id = :sid AND message.inherited = 0 AND message.usage_key IS NULL AND
-    (EXISTS (SELECT *
+WHERE message.family = :family_of_sid AND message.session_id = :sid AND message.inherited = 0
+    AND message.usage_key IS NULL AND (EXISTS (SELECT *
 FROM message AS other
-WHERE other.session_id = :parent AND other.id = message.id AND other.time_created =
-    message.time_created AND other.seq = message.seq))
+WHERE other.family = :family_of_parent AND other.session_id = :parent AND other.id = message.id
+    AND other.time_created = message.time_created AND other.seq = message.seq))
 
 -- importing.rows.family.NOTED
 SELECT import_ledger.path
@@ -1762,29 +1820,29 @@ WHERE import_ledger.source = :source AND import_ledger.path = :path
 -- importing.rows.lists.TODOS
 SELECT todo.id, todo.content, todo.status, todo.priority
 FROM todo
-WHERE todo.session_id = :sid
+WHERE todo.family = :family_of_sid AND todo.session_id = :sid
 ORDER BY todo.position
 
 -- importing.rows.lists.CLEAR_TODOS
 DELETE
 FROM todo
-WHERE todo.session_id = :sid
+WHERE todo.family = :family_of_sid AND todo.session_id = :sid
 
 -- importing.rows.lists.DIFFS
 SELECT file_diff.seq, file_diff.path, file_diff.before_blob, file_diff.after_blob,
     file_diff.patch, file_diff.additions, file_diff.deletions
 FROM file_diff
-WHERE file_diff.session_id = :sid
+WHERE file_diff.family = :family_of_sid AND file_diff.session_id = :sid
 
 -- importing.rows.lists.DIFF_BLOBS
 SELECT file_diff.before_blob, file_diff.after_blob
 FROM file_diff
-WHERE file_diff.session_id = :sid
+WHERE file_diff.family = :family_of_sid AND file_diff.session_id = :sid
 
 -- importing.rows.lists.CLEAR_DIFFS
 DELETE
 FROM file_diff
-WHERE file_diff.session_id = :sid
+WHERE file_diff.family = :family_of_sid AND file_diff.session_id = :sid
 
 -- importing.rows.messages.MATCH
 SELECT message.session_id, message.seq, message.id, message.parent_seq, message.turn_id,
@@ -1795,7 +1853,7 @@ SELECT message.session_id, message.seq, message.id, message.parent_seq, message.
     message.inherited, message.time_created, message.time_completed, message.data,
     message.data_blob
 FROM message
-WHERE message.session_id = :sid AND message.id = :mid
+WHERE message.family = :family_of_sid AND message.session_id = :sid AND message.id = :mid
 
 -- importing.rows.messages.PARTS
 SELECT part.session_id, part.seq, part.idx, part.id, part.type, part.tool, part.call_id,
@@ -1803,7 +1861,7 @@ SELECT part.session_id, part.seq, part.idx, part.id, part.type, part.tool, part.
     part.input_blob, part.data, part.data_blob, part.inherited, part.indexed, part.time_created,
     part.time_updated, part.time_started, part.time_ended, part.synthetic, part.words
 FROM part
-WHERE part.session_id = :sid AND part.seq = :at
+WHERE part.family = :family_of_sid AND part.session_id = :sid AND part.seq = :at
 ORDER BY part.idx
 
 -- importing.rows.messages.REPLACE
@@ -1815,38 +1873,39 @@ SET parent_seq=:parent_seq, turn_id=:turn_id, role=:role, kind=:kind, agent=:age
     tokens_cache_read=:tokens_cache_read, tokens_cache_write=:tokens_cache_write,
     finish=:finish, error=:error, time_created=:time_created, time_completed=:time_completed,
     data=:data, data_blob=:data_blob
-WHERE message.session_id = :sid AND message.seq = :at
+WHERE message.family = :family_of_sid AND message.session_id = :sid AND message.seq = :at
 
 -- importing.rows.messages.RELINK
 UPDATE message
 SET parent_seq=:parent_seq, turn_id=:turn_id
-WHERE message.session_id = :sid AND message.seq = :at
+WHERE message.family = :family_of_sid AND message.session_id = :sid AND message.seq = :at
 
 -- importing.rows.messages.DROP_PARTS
 DELETE
 FROM part
-WHERE part.session_id = :sid AND part.seq = :at
+WHERE part.family = :family_of_sid AND part.session_id = :sid AND part.seq = :at
 
 -- importing.rows.messages.SEQ
 SELECT message.seq
 FROM message
-WHERE message.session_id = :sid AND message.id = :mid
+WHERE message.family = :family_of_sid AND message.session_id = :sid AND message.id = :mid
 
 -- importing.rows.messages.UNLABEL
 DELETE
 FROM label
-WHERE label.session_id = :sid AND label.label = :name AND label.seq = :at
+WHERE label.family = :family_of_sid AND label.session_id = :sid AND label.label = :name AND
+    label.seq = :at
 
 -- importing.rows.messages.LABELLED
 SELECT label.seq
 FROM label
-WHERE label.session_id = :sid AND label.label = :name
+WHERE label.family = :family_of_sid AND label.session_id = :sid AND label.label = :name
 
 -- importing.rows.messages.BEGINNINGS
 SELECT session.root_id, message.seq, message.id, message.time_created, message.usage_key,
     coalesce(message.usage_name, nullif(message.response_id, ''), message.id) AS coalesce_1
 FROM session
-JOIN message ON session.id = message.session_id
+JOIN message ON message.family = session.family AND session.id = message.session_id
 WHERE session.id = ANY (ARRAY(SELECT anon_1.value
 FROM (SELECT CAST(value AS TEXT) AS value
 FROM jsonb_array_elements_text(CAST(:names AS JSONB)) AS listed(value)) AS anon_1)) AND
@@ -1874,9 +1933,9 @@ HAVING count(*) > 1
 -- importing.rows.messages.OF_PARENT
 SELECT message.usage_key, message.seq, message.id, message.time_created
 FROM message
-JOIN session ON session.id = message.session_id
-WHERE message.session_id = :sid AND message.seq BETWEEN :least AND :most AND message.usage_key
-    IS NOT NULL AND session.time_deleted IS NULL
+JOIN session ON session.family = :family_of_sid AND session.id = message.session_id
+WHERE message.family = :family_of_sid AND message.session_id = :sid AND message.seq BETWEEN
+    :least AND :most AND message.usage_key IS NOT NULL AND session.time_deleted IS NULL
 
 -- importing.rows.messages.IDS_ELSEWHERE
 SELECT anon_1.value
@@ -1908,7 +1967,7 @@ SELECT project.id, project.name, project.permission, project.metadata, project.t
     project.time_created
 FROM session
 JOIN project ON project.id = session.project_id
-WHERE session.id = :sid
+WHERE session.family = :family_of_sid AND session.id = :sid
 
 -- importing.rows.session.SET_PROJECT
 UPDATE project
@@ -1919,7 +1978,7 @@ WHERE project.id = :pid
 -- importing.rows.session.PLACE
 SELECT session.directory
 FROM session
-WHERE session.id = :sid
+WHERE session.family = :family_of_sid AND session.id = :sid
 
 -- importing.rows.session.MOVE_PROMPTS
 UPDATE prompt
@@ -1948,48 +2007,50 @@ WHERE tombstone.source = :source AND tombstone.source_id = :source_id AND tombst
 -- importing.rows.stored_parts.ANSWER
 SELECT message.seq
 FROM message
-WHERE message.session_id = :sid AND message.seq BETWEEN :first AND :last AND message.response_id
-    = :response AND message.role = 'assistant'
+WHERE message.family = :family_of_sid AND message.session_id = :sid AND message.seq BETWEEN
+    :first AND :last AND message.response_id = :response AND message.role = 'assistant'
 LIMIT 1
 
 -- importing.rows.sums.SEQ
 SELECT message.seq
 FROM message
-WHERE message.session_id = :sid AND message.id = :mid
+WHERE message.family = :family_of_sid AND message.session_id = :sid AND message.id = :mid
 
 -- importing.rows.sums.EVENT
 SELECT message.data, message.data_blob, message.cost, message.tokens_input,
     message.tokens_output, message.tokens_reasoning, message.tokens_cache_read,
     message.tokens_cache_write
 FROM message
-WHERE message.session_id = :sid AND message.seq = :at
+WHERE message.family = :family_of_sid AND message.session_id = :sid AND message.seq = :at
 
 -- importing.rows.sums.OTHERS
 SELECT sum(message.cost) AS sum_1, sum(message.tokens_input) AS sum_2,
     sum(message.tokens_output) AS sum_3, sum(message.tokens_reasoning) AS sum_4,
     sum(message.tokens_cache_read) AS sum_5, sum(message.tokens_cache_write) AS sum_6
 FROM message
-WHERE message.session_id = :sid AND message.seq != :at AND message.seq > :after AND
-    message.inherited <= :copies
+WHERE message.family = :family_of_sid AND message.session_id = :sid AND message.seq != :at AND
+    message.seq > :after AND message.inherited <= :copies
 
 -- importing.rows.sums.COPIES
 SELECT session_1.id, session_1.source_id
 FROM session AS session_2
-JOIN session AS session_1 ON session_2.id = session_1.parent_id
-WHERE session_2.id = :sid AND session_1.relation = 'fork' AND session_1.source =
-    session_2.source AND session_1.time_created = session_2.time_created
+JOIN session AS session_1 ON session_1.family = :family_of_sid AND session_2.id =
+    session_1.parent_id
+WHERE session_2.family = :family_of_sid AND session_2.id = :sid AND session_1.relation = 'fork'
+    AND session_1.source = session_2.source AND session_1.time_created = session_2.time_created
 
 -- importing.rows.sums.ORIGINAL
 SELECT session_1.id, session_1.source_id
 FROM session AS session_2
-JOIN session AS session_1 ON session_1.id = session_2.parent_id
-WHERE session_2.id = :sid AND session_2.relation = 'fork' AND session_2.time_created =
-    session_1.time_created
+JOIN session AS session_1 ON session_1.family = :family_of_sid AND session_1.id =
+    session_2.parent_id
+WHERE session_2.family = :family_of_sid AND session_2.id = :sid AND session_2.relation = 'fork'
+    AND session_2.time_created = session_1.time_created
 
 -- importing.rows.sums.RELATED
 SELECT session.parent_id, session.relation
 FROM session
-WHERE session.id = :sid
+WHERE session.family = :family_of_sid AND session.id = :sid
 
 -- importing.rows.sums.SUBAGENTS
 SELECT session.id
@@ -2002,9 +2063,10 @@ FROM jsonb_array_elements_text(CAST(:ids AS JSONB)) AS listed(value)) AS anon_1)
 -- importing.rows.sums.TOTALS
 SELECT message.seq, message.time_created, message.cost, message.data, message.data_blob
 FROM message
-WHERE message.session_id = :sid AND message.kind = 'usage' AND message.tokens_input IS NULL AND
-    message.tokens_output IS NULL AND message.tokens_reasoning IS NULL AND
-    message.tokens_cache_read IS NULL AND message.tokens_cache_write IS NULL
+WHERE message.family = :family_of_sid AND message.session_id = :sid AND message.kind = 'usage'
+    AND message.tokens_input IS NULL AND message.tokens_output IS NULL AND
+    message.tokens_reasoning IS NULL AND message.tokens_cache_read IS NULL AND
+    message.tokens_cache_write IS NULL
 ORDER BY message.time_created, message.seq
 
 -- importing.rows.sums.COSTS
@@ -2021,14 +2083,14 @@ FROM jsonb_array_elements_text(CAST(:ids AS JSONB)) AS listed(value)) AS anon_1)
 -- importing.rows.sums.SET_COST
 UPDATE message
 SET cost=:cost
-WHERE message.session_id = :sid AND message.seq = :at
+WHERE message.family = :family_of_sid AND message.session_id = :sid AND message.seq = :at
 
 -- importing.rows.sums.SET
 UPDATE message
 SET cost=:cost, tokens_input=:tokens_input, tokens_output=:tokens_output,
     tokens_reasoning=:tokens_reasoning, tokens_cache_read=:tokens_cache_read,
     tokens_cache_write=:tokens_cache_write
-WHERE message.session_id = :sid AND message.seq = :at
+WHERE message.family = :family_of_sid AND message.session_id = :sid AND message.seq = :at
 
 -- importing.snapshot.FAMILIES
 SELECT session.id, session.parent_id
@@ -2039,7 +2101,7 @@ ORDER BY session.time_created, session.id
 -- importing.snapshot.IDS
 SELECT message.seq, message.id
 FROM message
-WHERE message.session_id = :sid
+WHERE message.family = :family_of_sid AND message.session_id = :sid
 ORDER BY message.seq
 
 -- importing.unchanged.ENTRIES
@@ -2073,24 +2135,26 @@ WHERE import_ledger.source = :source AND import_ledger.path = :path
 -- repository.cuts.CALLS_AND_RESULTS
 SELECT part.seq, part.idx, part.type, part.call_id
 FROM part
-WHERE part.session_id = :sid AND part.call_id IS NOT NULL
+WHERE part.family = :family_of_sid AND part.session_id = :sid AND part.call_id IS NOT NULL
 ORDER BY part.seq
 
 -- repository.cuts.TOTALS
 SELECT count(*), count(CASE WHEN message.role = 'user' AND EXISTS (SELECT 1
 FROM part AS t
-WHERE t.session_id = message.session_id AND t.seq = message.seq AND t.synthetic = 0 AND t.type
-    IN ('text', 'file', 'agent')) AND coalesce(message.kind, '') NOT IN ('compaction',
-    'branch_summary') THEN 1 END), CASE WHEN abs(sum(cost) FILTER (WHERE inherited = 0)) < 1e300
-    THEN sum(cost) FILTER (WHERE inherited = 0) END, CASE WHEN abs(sum(cost) FILTER (WHERE
-    inherited = 1)) < 1e300 THEN sum(cost) FILTER (WHERE inherited = 1) END,
-    CAST(sum(tokens_input * 1.0) FILTER (WHERE inherited = 0) AS BIGINT), CAST(sum(tokens_output
-    * 1.0) FILTER (WHERE inherited = 0) AS BIGINT), CAST(sum(tokens_reasoning * 1.0) FILTER
-    (WHERE inherited = 0) AS BIGINT), CAST(sum(tokens_cache_read * 1.0) FILTER (WHERE inherited
-    = 0) AS BIGINT), CAST(sum(tokens_cache_write * 1.0) FILTER (WHERE inherited = 0) AS BIGINT),
+WHERE t.family = :family_of_sid AND t.session_id = message.session_id AND t.seq = message.seq
+    AND t.synthetic = 0 AND t.type IN ('text', 'file', 'agent')) AND coalesce(message.kind, '')
+    NOT IN ('compaction', 'branch_summary') THEN 1 END), CASE WHEN abs(sum(cost) FILTER (WHERE
+    inherited = 0)) < 1e300 THEN sum(cost) FILTER (WHERE inherited = 0) END, CASE WHEN
+    abs(sum(cost) FILTER (WHERE inherited = 1)) < 1e300 THEN sum(cost) FILTER (WHERE inherited =
+    1) END, CAST(sum(tokens_input * 1.0) FILTER (WHERE inherited = 0) AS BIGINT),
+    CAST(sum(tokens_output * 1.0) FILTER (WHERE inherited = 0) AS BIGINT),
+    CAST(sum(tokens_reasoning * 1.0) FILTER (WHERE inherited = 0) AS BIGINT),
+    CAST(sum(tokens_cache_read * 1.0) FILTER (WHERE inherited = 0) AS BIGINT),
+    CAST(sum(tokens_cache_write * 1.0) FILTER (WHERE inherited = 0) AS BIGINT),
     max(coalesce(time_completed, time_created))
 FROM message
-WHERE message.session_id = :sid AND message.seq IN (SELECT anon_1.value
+WHERE message.family = :family_of_sid AND message.session_id = :sid AND message.seq IN (SELECT
+    anon_1.value
 FROM (SELECT CAST(value AS BIGINT) AS value
 FROM jsonb_array_elements_text(CAST(:seqs AS JSONB)) AS listed(value)) AS anon_1)
 
@@ -2100,12 +2164,12 @@ SELECT message.seq, message.kind, message.agent, message.provider_id, message.re
     message.tokens_cache_write, message.inherited, message.error, message.data,
     message.data_blob
 FROM message
-WHERE (message.kind IS NOT NULL OR message.agent IS NOT NULL OR message.provider_id IS NOT NULL
-    OR message.response_id IS NOT NULL OR message.usage_name IS NOT NULL OR
-    message.tokens_reasoning IS NOT NULL OR message.tokens_cache_read IS NOT NULL OR
-    message.tokens_cache_write IS NOT NULL OR message.error IS NOT NULL OR message.data IS NOT
-    NULL OR message.data_blob IS NOT NULL) AND message.session_id = :sid AND message.seq BETWEEN
-    :low AND :high
+WHERE message.family = :family_of_sid AND (message.kind IS NOT NULL OR message.agent IS NOT NULL
+    OR message.provider_id IS NOT NULL OR message.response_id IS NOT NULL OR message.usage_name
+    IS NOT NULL OR message.tokens_reasoning IS NOT NULL OR message.tokens_cache_read IS NOT NULL
+    OR message.tokens_cache_write IS NOT NULL OR message.error IS NOT NULL OR message.data IS
+    NOT NULL OR message.data_blob IS NOT NULL) AND message.session_id = :sid AND message.seq
+    BETWEEN :low AND :high
 
 -- repository.decode.MORE_OF_SOME_MESSAGES
 SELECT message.seq, message.kind, message.agent, message.provider_id, message.response_id,
@@ -2113,11 +2177,11 @@ SELECT message.seq, message.kind, message.agent, message.provider_id, message.re
     message.tokens_cache_write, message.inherited, message.error, message.data,
     message.data_blob
 FROM message
-WHERE (message.kind IS NOT NULL OR message.agent IS NOT NULL OR message.provider_id IS NOT NULL
-    OR message.response_id IS NOT NULL OR message.usage_name IS NOT NULL OR
-    message.tokens_reasoning IS NOT NULL OR message.tokens_cache_read IS NOT NULL OR
-    message.tokens_cache_write IS NOT NULL OR message.error IS NOT NULL OR message.data IS NOT
-    NULL OR message.data_blob IS NOT NULL) AND message.session_id = :sid AND message.seq IN
+WHERE message.family = :family_of_sid AND (message.kind IS NOT NULL OR message.agent IS NOT NULL
+    OR message.provider_id IS NOT NULL OR message.response_id IS NOT NULL OR message.usage_name
+    IS NOT NULL OR message.tokens_reasoning IS NOT NULL OR message.tokens_cache_read IS NOT NULL
+    OR message.tokens_cache_write IS NOT NULL OR message.error IS NOT NULL OR message.data IS
+    NOT NULL OR message.data_blob IS NOT NULL) AND message.session_id = :sid AND message.seq IN
     (SELECT anon_1.value
 FROM (SELECT CAST(value AS BIGINT) AS value
 FROM jsonb_array_elements_text(CAST(:seqs AS JSONB)) AS listed(value)) AS anon_1)
@@ -2126,26 +2190,26 @@ FROM jsonb_array_elements_text(CAST(:seqs AS JSONB)) AS listed(value)) AS anon_1
 SELECT part.seq, part.idx, part.outcome, part.title, part.inherited, part.time_started,
     part.time_ended, part.synthetic, part.data, part.input_blob, part.text_blob, part.data_blob
 FROM part
-WHERE (part.outcome IS NOT NULL OR part.title IS NOT NULL OR part.time_started IS NOT NULL OR
-    part.time_ended IS NOT NULL OR part.data IS NOT NULL OR part.input_blob IS NOT NULL OR
-    part.text_blob IS NOT NULL OR part.data_blob IS NOT NULL OR part.synthetic = 1) AND
-    part.session_id = :sid AND part.seq BETWEEN :low AND :high
+WHERE part.family = :family_of_sid AND (part.outcome IS NOT NULL OR part.title IS NOT NULL OR
+    part.time_started IS NOT NULL OR part.time_ended IS NOT NULL OR part.data IS NOT NULL OR
+    part.input_blob IS NOT NULL OR part.text_blob IS NOT NULL OR part.data_blob IS NOT NULL OR
+    part.synthetic = 1) AND part.session_id = :sid AND part.seq BETWEEN :low AND :high
 
 -- repository.decode.MORE_OF_SOME_PARTS
 SELECT part.seq, part.idx, part.outcome, part.title, part.inherited, part.time_started,
     part.time_ended, part.synthetic, part.data, part.input_blob, part.text_blob, part.data_blob
 FROM part
-WHERE (part.outcome IS NOT NULL OR part.title IS NOT NULL OR part.time_started IS NOT NULL OR
-    part.time_ended IS NOT NULL OR part.data IS NOT NULL OR part.input_blob IS NOT NULL OR
-    part.text_blob IS NOT NULL OR part.data_blob IS NOT NULL OR part.synthetic = 1) AND
-    part.session_id = :sid AND part.seq IN (SELECT anon_1.value
+WHERE part.family = :family_of_sid AND (part.outcome IS NOT NULL OR part.title IS NOT NULL OR
+    part.time_started IS NOT NULL OR part.time_ended IS NOT NULL OR part.data IS NOT NULL OR
+    part.input_blob IS NOT NULL OR part.text_blob IS NOT NULL OR part.data_blob IS NOT NULL OR
+    part.synthetic = 1) AND part.session_id = :sid AND part.seq IN (SELECT anon_1.value
 FROM (SELECT CAST(value AS BIGINT) AS value
 FROM jsonb_array_elements_text(CAST(:seqs AS JSONB)) AS listed(value)) AS anon_1)
 
 -- repository.decode.BLOBS
-SELECT blob.hash, blob.size, blob.encoding, blob.data
+SELECT /* of sid */ blob.hash, blob.size, blob.encoding, blob.data
 FROM blob
-WHERE blob.hash = ANY (ARRAY(SELECT anon_1.value
+WHERE blob.family = :family_of_sid AND blob.hash = ANY (ARRAY(SELECT anon_1.value
 FROM (SELECT CAST(value AS TEXT) AS value
 FROM jsonb_array_elements_text(CAST(:names AS JSONB)) AS listed(value)) AS anon_1))
 
@@ -2177,9 +2241,10 @@ SELECT session.id, session.project_id, session.parent_id, session.relation, sess
     session_blob.encoding AS large_encoding, session_blob.data AS large_data, session.data_blob
 FROM session
 LEFT OUTER
-JOIN blob AS session_blob ON session_blob.hash = session.data_blob
-WHERE session.root_id = :root AND session.time_deleted IS NULL AND session.time_importing IS
-    NULL
+JOIN blob AS session_blob ON session_blob.family = :family_of_root AND session_blob.hash =
+    session.data_blob
+WHERE session.family = :family_of_root AND session.root_id = :root AND session.time_deleted IS
+    NULL AND session.time_importing IS NULL
 ORDER BY session.time_created, session.id DESC
 
 -- repository.family.CHILDREN_SHOWN
@@ -2198,15 +2263,16 @@ SELECT session.id, session.project_id, session.parent_id, session.relation, sess
     session_blob.encoding AS large_encoding, session_blob.data AS large_data, session.data_blob
 FROM session
 LEFT OUTER
-JOIN blob AS session_blob ON session_blob.hash = session.data_blob
-WHERE session.parent_id = :sid AND session.time_deleted IS NULL AND session.time_importing IS
-    NULL
+JOIN blob AS session_blob ON session_blob.family = :family_of_sid AND session_blob.hash =
+    session.data_blob
+WHERE session.family = :family_of_sid AND session.parent_id = :sid AND session.time_deleted IS
+    NULL AND session.time_importing IS NULL
 ORDER BY session.time_created, session.id DESC
 
 -- repository.family.LABELS
 SELECT label.session_id, label.seq, label.label
 FROM label
-WHERE label.session_id = :sid
+WHERE label.family = :family_of_sid AND label.session_id = :sid
 ORDER BY label.seq, label.label
 
 -- repository.family.NODES
@@ -2214,13 +2280,13 @@ SELECT message.seq, message.parent_seq, message.id, message.role, message.kind, 
     substr(coalesce(part.text, CAST(blob.data AS TEXT), part.tool), 1, 80) AS substr_1
 FROM part
 LEFT OUTER
-JOIN blob ON blob.hash = part.text_blob
-WHERE part.session_id = message.session_id AND part.seq = message.seq AND part.type IN ('text',
-    'tool', 'reasoning')
+JOIN blob ON blob.family = :family_of_sid AND blob.hash = part.text_blob
+WHERE part.family = :family_of_sid AND part.session_id = message.session_id AND part.seq =
+    message.seq AND part.type IN ('text', 'tool', 'reasoning')
 ORDER BY part.type != 'text', part.idx
 LIMIT 1) AS anon_1
 FROM message
-WHERE message.session_id = :sid
+WHERE message.family = :family_of_sid AND message.session_id = :sid
 ORDER BY message.seq
 
 -- repository.family.CHILDREN
@@ -2239,8 +2305,10 @@ SELECT session.id, session.project_id, session.parent_id, session.relation, sess
     session_blob.encoding AS large_encoding, session_blob.data AS large_data, session.data_blob
 FROM session
 LEFT OUTER
-JOIN blob AS session_blob ON session_blob.hash = session.data_blob
-WHERE session.parent_id = :sid AND session.time_deleted IS NULL
+JOIN blob AS session_blob ON session_blob.family = :family_of_sid AND session_blob.hash =
+    session.data_blob
+WHERE session.family = :family_of_sid AND session.parent_id = :sid AND session.time_deleted IS
+    NULL
 ORDER BY session.id
 
 -- repository.hits.SESSIONS_BY_ID
@@ -2259,7 +2327,8 @@ SELECT session.id, session.project_id, session.parent_id, session.relation, sess
     session_blob.encoding AS large_encoding, session_blob.data AS large_data, session.data_blob
 FROM session
 LEFT OUTER
-JOIN blob AS session_blob ON session_blob.hash = session.data_blob
+JOIN blob AS session_blob ON session_blob.family = session.family AND session_blob.hash =
+    session.data_blob
 WHERE session.id = ANY (ARRAY(SELECT anon_1.value
 FROM (SELECT CAST(value AS TEXT) AS value
 FROM jsonb_array_elements_text(CAST(:ids AS JSONB)) AS listed(value)) AS anon_1))
@@ -2274,20 +2343,20 @@ ORDER BY project.worktree, project.id
 -- repository.lists.TODOS
 SELECT todo.content, todo.status, todo.priority, todo.id, todo.time_created, todo.time_updated
 FROM todo
-WHERE todo.session_id = :sid
+WHERE todo.family = :family_of_sid AND todo.session_id = :sid
 ORDER BY todo.position
 
 -- repository.lists.DIFFS
 SELECT file_diff.path, file_diff.seq, file_diff.patch, file_diff.additions, file_diff.deletions,
     file_diff.before_blob, file_diff.after_blob
 FROM file_diff
-WHERE file_diff.session_id = :sid
+WHERE file_diff.family = :family_of_sid AND file_diff.session_id = :sid
 ORDER BY file_diff.seq, file_diff.path
 
 -- repository.lists.BASE
 SELECT merge_base.fields
 FROM merge_base
-WHERE merge_base.session_id = :sid
+WHERE merge_base.family = :family_of_sid AND merge_base.session_id = :sid
 
 -- repository.lists.PROMPTS
 SELECT id, text, directory, project_id, session_id, source, time_created
@@ -2317,28 +2386,33 @@ SELECT session.id, session.project_id, session.parent_id, session.relation, sess
     session_blob.encoding AS large_encoding, session_blob.data AS large_data, session.data_blob
 FROM session
 LEFT OUTER
-JOIN blob AS session_blob ON session_blob.hash = session.data_blob
+JOIN blob AS session_blob ON session_blob.family = session.family AND session_blob.hash =
+    session.data_blob
 WHERE session.time_deleted IS NULL AND session.time_importing IS NULL AND (session.time_imported
     IS NULL OR session.time_detached IS NOT NULL) AND ((EXISTS (SELECT *
 FROM message
-WHERE message.session_id = session.id AND message.time_completed IS NULL)) OR (EXISTS (SELECT *
+WHERE message.family = session.family AND message.session_id = session.id AND
+    message.time_completed IS NULL)) OR (EXISTS (SELECT *
 FROM part
-WHERE part.session_id = session.id AND part.status IN ('pending', 'running')))) AND NOT (EXISTS
-    (SELECT *
+WHERE part.family = session.family AND part.session_id = session.id AND part.status IN
+    ('pending', 'running')))) AND NOT (EXISTS (SELECT *
 FROM lease
-WHERE lease.session_id = session.id AND time_expires > :now AND time_expires - :now <= 2 * ttl))
+WHERE lease.family = session.family AND lease.session_id = session.id AND time_expires > :now
+    AND time_expires - :now <= 2 * ttl))
 ORDER BY session.id
 
 -- repository.lists.OPEN_MESSAGES
 SELECT message.id
 FROM message
-WHERE message.session_id = :sid AND message.time_completed IS NULL
+WHERE message.family = :family_of_sid AND message.session_id = :sid AND message.time_completed
+    IS NULL
 ORDER BY message.seq
 
 -- repository.lists.OPEN_CALLS
 SELECT part.id
 FROM part
-WHERE part.session_id = :sid AND part.status IN ('pending', 'running')
+WHERE part.family = :family_of_sid AND part.session_id = :sid AND part.status IN ('pending',
+    'running')
 ORDER BY part.seq, part.idx
 
 -- repository.references.BY_ID
@@ -2357,13 +2431,14 @@ SELECT session.id, session.project_id, session.parent_id, session.relation, sess
     session_blob.encoding AS large_encoding, session_blob.data AS large_data, session.data_blob
 FROM session
 LEFT OUTER
-JOIN blob AS session_blob ON session_blob.hash = session.data_blob
-WHERE session.id = :ref AND session.time_deleted IS NULL
+JOIN blob AS session_blob ON session_blob.family = :family_of_ref AND session_blob.hash =
+    session.data_blob
+WHERE session.family = :family_of_ref AND session.id = :ref AND session.time_deleted IS NULL
 
 -- repository.references.EXTENT
 SELECT session.id, session.leaf_seq, session.last_seq, session.message_count
 FROM session
-WHERE session.id = :ref AND session.time_deleted IS NULL
+WHERE session.family = :family_of_ref AND session.id = :ref AND session.time_deleted IS NULL
 
 -- repository.references.BY_SOURCE_ID
 SELECT session.id, session.project_id, session.parent_id, session.relation, session.parent_seq,
@@ -2381,7 +2456,8 @@ SELECT session.id, session.project_id, session.parent_id, session.relation, sess
     session_blob.encoding AS large_encoding, session_blob.data AS large_data, session.data_blob
 FROM session
 LEFT OUTER
-JOIN blob AS session_blob ON session_blob.hash = session.data_blob
+JOIN blob AS session_blob ON session_blob.family = session.family AND session_blob.hash =
+    session.data_blob
 WHERE session.source_id = :ref AND session.time_deleted IS NULL
 
 -- repository.references.BY_SLUG
@@ -2400,7 +2476,8 @@ SELECT session.id, session.project_id, session.parent_id, session.relation, sess
     session_blob.encoding AS large_encoding, session_blob.data AS large_data, session.data_blob
 FROM session
 LEFT OUTER
-JOIN blob AS session_blob ON session_blob.hash = session.data_blob
+JOIN blob AS session_blob ON session_blob.family = session.family AND session_blob.hash =
+    session.data_blob
 WHERE session.slug = :ref AND session.time_deleted IS NULL
 
 -- repository.references.BY_PREFIX
@@ -2419,7 +2496,8 @@ SELECT session.id, session.project_id, session.parent_id, session.relation, sess
     session_blob.encoding AS large_encoding, session_blob.data AS large_data, session.data_blob
 FROM session
 LEFT OUTER
-JOIN blob AS session_blob ON session_blob.hash = session.data_blob
+JOIN blob AS session_blob ON session_blob.family = session.family AND session_blob.hash =
+    session.data_blob
 WHERE session.time_deleted IS NULL AND session.time_importing IS NULL AND session.id >= :ref AND
     session.id < :stop
 LIMIT 10
@@ -2440,7 +2518,8 @@ SELECT session.id, session.project_id, session.parent_id, session.relation, sess
     session_blob.encoding AS large_encoding, session_blob.data AS large_data, session.data_blob
 FROM session
 LEFT OUTER
-JOIN blob AS session_blob ON session_blob.hash = session.data_blob
+JOIN blob AS session_blob ON session_blob.family = session.family AND session_blob.hash =
+    session.data_blob
 WHERE session.time_deleted IS NULL AND session.time_importing IS NULL AND lower(session.id) LIKE
     :pattern ESCAPE '\'
 LIMIT 10
@@ -2461,7 +2540,8 @@ SELECT session.id, session.project_id, session.parent_id, session.relation, sess
     session_blob.encoding AS large_encoding, session_blob.data AS large_data, session.data_blob
 FROM session
 LEFT OUTER
-JOIN blob AS session_blob ON session_blob.hash = session.data_blob
+JOIN blob AS session_blob ON session_blob.family = session.family AND session_blob.hash =
+    session.data_blob
 WHERE session.time_deleted IS NULL AND session.time_importing IS NULL AND
     lower(session.source_id) LIKE :pattern ESCAPE '\'
 LIMIT 10
@@ -2482,7 +2562,8 @@ SELECT session.id, session.project_id, session.parent_id, session.relation, sess
     session_blob.encoding AS large_encoding, session_blob.data AS large_data, session.data_blob
 FROM session
 LEFT OUTER
-JOIN blob AS session_blob ON session_blob.hash = session.data_blob
+JOIN blob AS session_blob ON session_blob.family = session.family AND session_blob.hash =
+    session.data_blob
 WHERE session.time_deleted IS NULL AND session.time_importing IS NULL AND session.title = :ref
 LIMIT 10
 
@@ -2502,7 +2583,8 @@ SELECT session.id, session.project_id, session.parent_id, session.relation, sess
     session_blob.encoding AS large_encoding, session_blob.data AS large_data, session.data_blob
 FROM session
 LEFT OUTER
-JOIN blob AS session_blob ON session_blob.hash = session.data_blob
+JOIN blob AS session_blob ON session_blob.family = session.family AND session_blob.hash =
+    session.data_blob
 WHERE session.time_deleted IS NULL AND session.time_importing IS NULL AND
     lower(session.source_id) LIKE :pattern ESCAPE '\' AND lower(session.source_id) NOT LIKE
     :below ESCAPE '\'
@@ -2531,7 +2613,8 @@ SELECT session.id, session.project_id, session.parent_id, session.relation, sess
     terminal.id AS id_1, terminal.time_updated AS time_updated_1
 FROM session
 LEFT OUTER
-JOIN blob AS session_blob ON session_blob.hash = session.data_blob
+JOIN blob AS session_blob ON session_blob.family = session.family AND session_blob.hash =
+    session.data_blob
 JOIN terminal ON terminal.session_id = session.id
 WHERE terminal.directory = :directory AND session.time_deleted IS NULL AND
     session.time_importing IS NULL
@@ -2555,7 +2638,8 @@ SELECT session.id, session.project_id, session.parent_id, session.relation, sess
     terminal.id AS id_1, terminal.time_updated AS time_updated_1
 FROM session
 LEFT OUTER
-JOIN blob AS session_blob ON session_blob.hash = session.data_blob
+JOIN blob AS session_blob ON session_blob.family = session.family AND session_blob.hash =
+    session.data_blob
 JOIN terminal ON terminal.session_id = session.id
 WHERE terminal.directory = :directory AND session.time_deleted IS NULL AND
     session.time_importing IS NULL AND terminal.id IN (SELECT anon_1.value
@@ -2571,7 +2655,8 @@ SELECT part.seq, part.idx, part.id, part.type, part.tool, part.call_id, part.sta
     part.data_blob IS NOT NULL OR part.synthetic = 1) THEN 2 WHEN (part.inherited = 1) THEN 1
     ELSE 0 END AS form
 FROM part
-WHERE part.session_id = :sid AND part.call_id IN (SELECT anon_1.value
+WHERE part.family = :family_of_sid AND part.session_id = :sid AND part.call_id IN (SELECT
+    anon_1.value
 FROM (SELECT CAST(value AS TEXT) AS value
 FROM jsonb_array_elements_text(CAST(:calls AS JSONB)) AS listed(value)) AS anon_1) AND part.type
     = 'tool'
@@ -2579,14 +2664,15 @@ FROM jsonb_array_elements_text(CAST(:calls AS JSONB)) AS listed(value)) AS anon_
 -- repository.results.ANY_RESULT
 SELECT part.seq
 FROM part
-WHERE part.session_id = :sid AND part.type = 'tool-result' AND (part.text IS NOT NULL OR
-    part.text_blob IS NOT NULL)
+WHERE part.family = :family_of_sid AND part.session_id = :sid AND part.type = 'tool-result' AND
+    (part.text IS NOT NULL OR part.text_blob IS NOT NULL)
 LIMIT 1
 
 -- repository.results.RECORDS
 SELECT part.call_id
 FROM part
-WHERE part.session_id = :sid AND part.call_id IN (SELECT anon_1.value
+WHERE part.family = :family_of_sid AND part.session_id = :sid AND part.call_id IN (SELECT
+    anon_1.value
 FROM (SELECT CAST(value AS TEXT) AS value
 FROM jsonb_array_elements_text(CAST(:calls AS JSONB)) AS listed(value)) AS anon_1) AND part.type
     = 'tool-result'
@@ -2599,7 +2685,8 @@ SELECT part.seq, part.idx, part.id, part.type, part.tool, part.call_id, part.sta
     part.data_blob IS NOT NULL OR part.synthetic = 1) THEN 2 WHEN (part.inherited = 1) THEN 1
     ELSE 0 END AS form
 FROM part
-WHERE part.session_id = :sid AND part.call_id IN (SELECT anon_1.value
+WHERE part.family = :family_of_sid AND part.session_id = :sid AND part.call_id IN (SELECT
+    anon_1.value
 FROM (SELECT CAST(value AS TEXT) AS value
 FROM jsonb_array_elements_text(CAST(:calls AS JSONB)) AS listed(value)) AS anon_1) AND part.type
     = 'tool-result' AND (part.text IS NOT NULL OR part.text_blob IS NOT NULL)
@@ -2608,13 +2695,13 @@ FROM jsonb_array_elements_text(CAST(:calls AS JSONB)) AS listed(value)) AS anon_
 WITH RECURSIVE path(seq) AS (SELECT :leaf::BIGINT AS seq
 UNION SELECT message.parent_seq AS parent_seq
 FROM path
-JOIN message ON message.seq = path.seq
+JOIN message ON message.family = :family_of_sid AND message.seq = path.seq
 WHERE message.session_id = :sid AND message.parent_seq >= :least) SELECT path.seq
 FROM path
 WHERE EXISTS (SELECT *
 FROM part
-WHERE part.session_id = :sid AND part.type = 'tool' AND coalesce(part.call_id, '') = :call AND
-    part.seq = path.seq)
+WHERE part.family = :family_of_sid AND part.session_id = :sid AND part.type = 'tool' AND
+    coalesce(part.call_id, '') = :call AND part.seq = path.seq)
 LIMIT 1
 
 -- repository.selection.DOWN
@@ -2628,7 +2715,8 @@ SELECT message.seq, message.id, message.parent_seq, message.turn_id, message.rol
     NULL OR message.data_blob IS NOT NULL) THEN 2 WHEN (message.inherited = 1) THEN 1 ELSE 0 END
     AS form
 FROM message
-WHERE message.session_id = :sid AND message.seq <= :top AND message.seq > :end
+WHERE message.family = :family_of_sid AND message.session_id = :sid AND message.seq <= :top AND
+    message.seq > :end
 ORDER BY message.seq DESC
 LIMIT :rows
 
@@ -2642,14 +2730,16 @@ FROM (SELECT CAST(value AS TEXT) AS value
 FROM jsonb_array_elements_text(CAST(:kinds AS JSONB)) AS listed(value)) AS anon_2)) AND
     (:since::BIGINT IS NULL OR message.time_created >= :since) AS passes
 FROM message
-WHERE message.session_id = :sid AND message.seq <= :top AND message.seq > :end
+WHERE message.family = :family_of_sid AND message.session_id = :sid AND message.seq <= :top AND
+    message.seq > :end
 ORDER BY message.seq DESC
 LIMIT :rows
 
 -- repository.selection.PASSING
 SELECT message.seq
 FROM message
-WHERE message.session_id = :sid AND message.seq IN (SELECT anon_1.value
+WHERE message.family = :family_of_sid AND message.session_id = :sid AND message.seq IN (SELECT
+    anon_1.value
 FROM (SELECT CAST(value AS BIGINT) AS value
 FROM jsonb_array_elements_text(CAST(:seqs AS JSONB)) AS listed(value)) AS anon_1) AND
     (:roles::TEXT IS NULL OR message.role IN (SELECT anon_2.value
@@ -2663,7 +2753,8 @@ FROM jsonb_array_elements_text(CAST(:kinds AS JSONB)) AS listed(value)) AS anon_
 -- repository.selection.SEQS_OF_IDS
 SELECT message.seq
 FROM message
-WHERE message.session_id = :sid AND message.id IN (SELECT anon_1.value
+WHERE message.family = :family_of_sid AND message.session_id = :sid AND message.id IN (SELECT
+    anon_1.value
 FROM (SELECT CAST(value AS TEXT) AS value
 FROM jsonb_array_elements_text(CAST(:ids AS JSONB)) AS listed(value)) AS anon_1)
 
@@ -2683,7 +2774,8 @@ SELECT session.id, session.project_id, session.parent_id, session.relation, sess
     session_blob.encoding AS large_encoding, session_blob.data AS large_data, session.data_blob
 FROM session
 LEFT OUTER
-JOIN blob AS session_blob ON session_blob.hash = session.data_blob
+JOIN blob AS session_blob ON session_blob.family = session.family AND session_blob.hash =
+    session.data_blob
 
 -- repository.sessions.USED
 SELECT session.id, session.project_id, session.parent_id, session.relation, session.parent_seq,
@@ -2701,7 +2793,8 @@ SELECT session.id, session.project_id, session.parent_id, session.relation, sess
     session_blob.encoding AS large_encoding, session_blob.data AS large_data, session.data_blob
 FROM session
 LEFT OUTER
-JOIN blob AS session_blob ON session_blob.hash = session.data_blob
+JOIN blob AS session_blob ON session_blob.family = session.family AND session_blob.hash =
+    session.data_blob
 
 -- repository.sessions.CREATED
 SELECT session.id, session.project_id, session.parent_id, session.relation, session.parent_seq,
@@ -2719,7 +2812,8 @@ SELECT session.id, session.project_id, session.parent_id, session.relation, sess
     session_blob.encoding AS large_encoding, session_blob.data AS large_data, session.data_blob
 FROM session
 LEFT OUTER
-JOIN blob AS session_blob ON session_blob.hash = session.data_blob
+JOIN blob AS session_blob ON session_blob.family = session.family AND session_blob.hash =
+    session.data_blob
 
 -- repository.sessions.PROJECT_USED
 SELECT session.id, session.project_id, session.parent_id, session.relation, session.parent_seq,
@@ -2737,7 +2831,8 @@ SELECT session.id, session.project_id, session.parent_id, session.relation, sess
     session_blob.encoding AS large_encoding, session_blob.data AS large_data, session.data_blob
 FROM session
 LEFT OUTER
-JOIN blob AS session_blob ON session_blob.hash = session.data_blob
+JOIN blob AS session_blob ON session_blob.family = session.family AND session_blob.hash =
+    session.data_blob
 
 -- repository.sessions.PROJECT_CREATED
 SELECT session.id, session.project_id, session.parent_id, session.relation, session.parent_seq,
@@ -2755,7 +2850,8 @@ SELECT session.id, session.project_id, session.parent_id, session.relation, sess
     session_blob.encoding AS large_encoding, session_blob.data AS large_data, session.data_blob
 FROM session
 LEFT OUTER
-JOIN blob AS session_blob ON session_blob.hash = session.data_blob
+JOIN blob AS session_blob ON session_blob.family = session.family AND session_blob.hash =
+    session.data_blob
 
 -- repository.sessions.SCOPE_USED
 SELECT session.id, session.project_id, session.parent_id, session.relation, session.parent_seq,
@@ -2773,7 +2869,8 @@ SELECT session.id, session.project_id, session.parent_id, session.relation, sess
     session_blob.encoding AS large_encoding, session_blob.data AS large_data, session.data_blob
 FROM session
 LEFT OUTER
-JOIN blob AS session_blob ON session_blob.hash = session.data_blob
+JOIN blob AS session_blob ON session_blob.family = session.family AND session_blob.hash =
+    session.data_blob
 WHERE session.scope = :scope
 
 -- repository.sessions.SCOPE_CREATED
@@ -2792,7 +2889,8 @@ SELECT session.id, session.project_id, session.parent_id, session.relation, sess
     session_blob.encoding AS large_encoding, session_blob.data AS large_data, session.data_blob
 FROM session
 LEFT OUTER
-JOIN blob AS session_blob ON session_blob.hash = session.data_blob
+JOIN blob AS session_blob ON session_blob.family = session.family AND session_blob.hash =
+    session.data_blob
 WHERE session.scope = :scope
 
 -- repository.sessions.BY_IDS
@@ -2811,7 +2909,8 @@ SELECT session.id, session.project_id, session.parent_id, session.relation, sess
     session_blob.encoding AS large_encoding, session_blob.data AS large_data, session.data_blob
 FROM session
 LEFT OUTER
-JOIN blob AS session_blob ON session_blob.hash = session.data_blob
+JOIN blob AS session_blob ON session_blob.family = session.family AND session_blob.hash =
+    session.data_blob
 WHERE session.id = ANY (ARRAY(SELECT anon_1.value
 FROM (SELECT CAST(value AS TEXT) AS value
 FROM jsonb_array_elements_text(CAST(:ids AS JSONB)) AS listed(value)) AS anon_1))
@@ -2827,7 +2926,7 @@ LIMIT 1
 -- repository.transcript.LINKS
 SELECT message.seq, message.parent_seq
 FROM message
-WHERE message.session_id = :sid
+WHERE message.family = :family_of_sid AND message.session_id = :sid
 ORDER BY message.seq
 
 -- repository.transcript.MESSAGES
@@ -2841,7 +2940,8 @@ SELECT message.seq, message.id, message.parent_seq, message.turn_id, message.rol
     NULL OR message.data_blob IS NOT NULL) THEN 2 WHEN (message.inherited = 1) THEN 1 ELSE 0 END
     AS form
 FROM message
-WHERE message.session_id = :sid AND message.seq BETWEEN :low AND :high
+WHERE message.family = :family_of_sid AND message.session_id = :sid AND message.seq BETWEEN :low
+    AND :high
 ORDER BY message.seq
 
 -- repository.transcript.SOME_MESSAGES
@@ -2855,7 +2955,8 @@ SELECT message.seq, message.id, message.parent_seq, message.turn_id, message.rol
     NULL OR message.data_blob IS NOT NULL) THEN 2 WHEN (message.inherited = 1) THEN 1 ELSE 0 END
     AS form
 FROM message
-WHERE message.session_id = :sid AND message.seq IN (SELECT anon_1.value
+WHERE message.family = :family_of_sid AND message.session_id = :sid AND message.seq IN (SELECT
+    anon_1.value
 FROM (SELECT CAST(value AS BIGINT) AS value
 FROM jsonb_array_elements_text(CAST(:seqs AS JSONB)) AS listed(value)) AS anon_1)
 
@@ -2867,7 +2968,8 @@ SELECT part.seq, part.idx, part.id, part.type, part.tool, part.call_id, part.sta
     part.data_blob IS NOT NULL OR part.synthetic = 1) THEN 2 WHEN (part.inherited = 1) THEN 1
     ELSE 0 END AS form
 FROM part
-WHERE part.session_id = :sid AND part.seq BETWEEN :low AND :high
+WHERE part.family = :family_of_sid AND part.session_id = :sid AND part.seq BETWEEN :low AND
+    :high
 ORDER BY part.seq, part.idx
 
 -- repository.transcript.SOME_PARTS
@@ -2878,7 +2980,8 @@ SELECT part.seq, part.idx, part.id, part.type, part.tool, part.call_id, part.sta
     part.data_blob IS NOT NULL OR part.synthetic = 1) THEN 2 WHEN (part.inherited = 1) THEN 1
     ELSE 0 END AS form
 FROM part
-WHERE part.session_id = :sid AND part.seq IN (SELECT anon_1.value
+WHERE part.family = :family_of_sid AND part.session_id = :sid AND part.seq IN (SELECT
+    anon_1.value
 FROM (SELECT CAST(value AS BIGINT) AS value
 FROM jsonb_array_elements_text(CAST(:seqs AS JSONB)) AS listed(value)) AS anon_1)
 ORDER BY part.seq, part.idx
@@ -2886,12 +2989,12 @@ ORDER BY part.seq, part.idx
 -- repository.transcript.SEQ_OF_ID
 SELECT message.seq
 FROM message
-WHERE message.session_id = :sid AND message.id = :key
+WHERE message.family = :family_of_sid AND message.session_id = :sid AND message.id = :key
 
 -- repository.transcript.PLACE_OF_ID
 SELECT message.session_id, message.seq
 FROM message
-JOIN session ON session.id = message.session_id
+JOIN session ON session.family = message.family AND session.id = message.session_id
 WHERE message.id = :key AND (:source::TEXT IS NULL OR session.source = :source) AND
     session.time_deleted IS NULL AND session.time_importing IS NULL
 ORDER BY message.inherited, session.time_created, session.id DESC
@@ -2900,29 +3003,29 @@ LIMIT 1
 -- repository.transcript.SEQ_OF_LABEL
 SELECT label.seq
 FROM label
-WHERE label.session_id = :sid AND label.label = :key
+WHERE label.family = :family_of_sid AND label.session_id = :sid AND label.label = :key
 
 -- repository.transcript.SEQ_IS
 SELECT message.seq
 FROM message
-WHERE message.session_id = :sid AND message.seq = :key
+WHERE message.family = :family_of_sid AND message.session_id = :sid AND message.seq = :key
 
 -- repository.transcript.LEAF_OF
 SELECT leaf_seq
 FROM session
-WHERE id = :sid AND time_deleted IS NULL
+WHERE session.family = :family_of_sid AND id = :sid AND time_deleted IS NULL
 
 -- repository.transcript.WEIGHTS
 SELECT part.seq, sum(1024 + coalesce(tb.size, 0) + coalesce(ib.size, 0) + coalesce(db.size, 0))
     AS sum_1
 FROM part
 LEFT OUTER
-JOIN blob AS tb ON tb.hash = part.text_blob
+JOIN blob AS tb ON tb.family = :family_of_sid AND tb.hash = part.text_blob
 LEFT OUTER
-JOIN blob AS ib ON ib.hash = part.input_blob
+JOIN blob AS ib ON ib.family = :family_of_sid AND ib.hash = part.input_blob
 LEFT OUTER
-JOIN blob AS db ON db.hash = part.data_blob
-WHERE part.session_id = :sid
+JOIN blob AS db ON db.family = :family_of_sid AND db.hash = part.data_blob
+WHERE part.family = :family_of_sid AND part.session_id = :sid
 GROUP BY part.seq
 
 -- repository.transcript.BLOB
@@ -2931,28 +3034,35 @@ FROM blob
 WHERE blob.hash = :hash
 
 -- repository.transcript.BLOB_OF
-SELECT blob.size, blob.encoding, blob.data
+SELECT /* of sid */ blob.size, blob.encoding, blob.data
 FROM blob
-WHERE blob.hash = :hash AND ((EXISTS (SELECT *
+WHERE blob.family = :family_of_sid AND blob.hash = :hash AND ((EXISTS (SELECT *
 FROM session
-WHERE session.id = :sid AND session.data_blob = blob.hash)) OR (EXISTS (SELECT *
+WHERE session.family = :family_of_sid AND session.id = :sid AND session.data_blob = blob.hash))
+    OR (EXISTS (SELECT *
 FROM message
-WHERE message.session_id = :sid AND message.data_blob = blob.hash)) OR (EXISTS (SELECT *
+WHERE message.family = :family_of_sid AND message.session_id = :sid AND message.data_blob =
+    blob.hash)) OR (EXISTS (SELECT *
 FROM part
-WHERE part.session_id = :sid AND part.text_blob = blob.hash)) OR (EXISTS (SELECT *
+WHERE part.family = :family_of_sid AND part.session_id = :sid AND part.text_blob = blob.hash))
+    OR (EXISTS (SELECT *
 FROM part
-WHERE part.session_id = :sid AND part.input_blob = blob.hash)) OR (EXISTS (SELECT *
+WHERE part.family = :family_of_sid AND part.session_id = :sid AND part.input_blob = blob.hash))
+    OR (EXISTS (SELECT *
 FROM part
-WHERE part.session_id = :sid AND part.data_blob = blob.hash)) OR (EXISTS (SELECT *
+WHERE part.family = :family_of_sid AND part.session_id = :sid AND part.data_blob = blob.hash))
+    OR (EXISTS (SELECT *
 FROM file_diff
-WHERE file_diff.session_id = :sid AND file_diff.before_blob = blob.hash)) OR (EXISTS (SELECT *
+WHERE file_diff.family = :family_of_sid AND file_diff.session_id = :sid AND
+    file_diff.before_blob = blob.hash)) OR (EXISTS (SELECT *
 FROM file_diff
-WHERE file_diff.session_id = :sid AND file_diff.after_blob = blob.hash)))
+WHERE file_diff.family = :family_of_sid AND file_diff.session_id = :sid AND file_diff.after_blob
+    = blob.hash)))
 
 -- repository.transcript.IDENTITIES
 SELECT message.seq, message.id, message.time_created, message.usage_key, message.kind
 FROM message
-WHERE message.session_id = :sid
+WHERE message.family = :family_of_sid AND message.session_id = :sid
 ORDER BY message.seq
 
 -- repository.values.ALL

@@ -16,8 +16,8 @@ SELECT c.relname, a.attname
   JOIN pg_class AS c ON c.oid = k.conrelid
   JOIN pg_attribute AS a ON a.attrelid = k.conrelid AND a.attnum = ANY (k.conkey)
   JOIN pg_class AS t ON t.oid = k.confrelid
- WHERE k.contype = 'f' AND t.relname = ?
-   AND t.relnamespace = {SCHEMA}
+ WHERE k.contype = 'f' AND k.conparentid = 0 AND t.relname = ?
+   AND t.relnamespace = {SCHEMA} AND a.attname <> 'family'
  ORDER BY 1, 2
 """
 #: Each foreign key as SQL: its tables ``c`` and ``p``, and that its columns are the
@@ -32,7 +32,7 @@ SELECT c.relname, p.relname,
  CROSS JOIN unnest(k.conkey, k.confkey) AS u (own, other)
   JOIN pg_attribute AS a ON a.attrelid = k.conrelid AND a.attnum = u.own
   JOIN pg_attribute AS b ON b.attrelid = k.confrelid AND b.attnum = u.other
- WHERE k.contype = 'f' AND k.connamespace = {SCHEMA}
+ WHERE k.contype = 'f' AND k.conparentid = 0 AND k.connamespace = {SCHEMA}
  GROUP BY k.oid, c.relname, p.relname
  ORDER BY 1, 2
 """

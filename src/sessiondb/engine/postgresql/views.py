@@ -6,12 +6,19 @@ server can: it refuses NUL and the halves of surrogate pairs, which are escapes 
 
 from __future__ import annotations
 
+from sessiondb.engine.postgresql.families import in_family
 from sessiondb.model.records import SOURCE_KEYS
 from sessiondb.model.tools import TOOL_KINDS
 from sessiondb.schema.purposes import purpose_of
 from sessiondb.schema.sums import cost_sum, count_sum
 from sessiondb.schema.terms import TOKENS
 from sessiondb.schema.usage import has_usage
+
+
+def _in_families(view: str) -> str:
+    head, _, query = view.partition(" AS\n")
+    return f"{head} AS\n{in_family(query)}"
+
 
 _ALIVE = "s.time_deleted IS NULL AND s.time_importing IS NULL"
 _HOUR_MS = 3_600_000
@@ -224,16 +231,19 @@ SELECT s.root_id, tree.depth, tree.path, s.id, s.parent_id, s.relation, s.parent
   FROM tree JOIN session AS s ON s.id = tree.id
 """.strip()
 
-VIEWS = (
-    SESSION_LIST,
-    TRANSCRIPT,
-    TOOL_CALL,
-    CHANGED_FILE,
-    CONTEXT_SOURCE,
-    USAGE,
-    USAGE_BY_DAY,
-    USAGE_BY_MODEL,
-    SESSION_TREE,
+VIEWS = tuple(
+    _in_families(view)
+    for view in (
+        SESSION_LIST,
+        TRANSCRIPT,
+        TOOL_CALL,
+        CHANGED_FILE,
+        CONTEXT_SOURCE,
+        USAGE,
+        USAGE_BY_DAY,
+        USAGE_BY_MODEL,
+        SESSION_TREE,
+    )
 )
 #: Their names, in the same order.
 VIEW_NAMES = tuple(view.split()[2] for view in VIEWS)

@@ -20,7 +20,11 @@ LARGE_BLOB = 8 << 20
 _PIECE_BYTES = 1 << 20
 
 
-def insert_blobs(connection: Any, blobs: Sequence[Blob]) -> None:
+def insert_blobs(
+    connection: Any,
+    session_id: str,  # noqa: ARG001  the blobs of all sessions are together
+    blobs: Sequence[Blob],
+) -> None:
     """Insert blobs: see `engine.base.Engine`."""
     small = [item for item in blobs if len(item.data) < LARGE_BLOB]
     connection.executemany(_INSERT_SMALL, small)

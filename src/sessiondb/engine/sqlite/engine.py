@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -93,6 +93,17 @@ class SQLite:
         self, connection: Connection, session_id: str, parent_id: str | None
     ) -> None:
         """Do nothing: it is locked."""
+
+    def join_family(
+        self, connection: Any, session_ids: Sequence[str], parent_id: str
+    ) -> None:
+        """Do nothing: the rows of all families are together."""
+
+    def lock_blobs(self, connection: Any, hashes: str) -> None:
+        """Do nothing: it is locked."""
+
+    def forget_session(self, connection: Any, session_id: str) -> None:
+        """Do nothing: a row that names a session refers to it."""
 
     def lock_name(
         self,

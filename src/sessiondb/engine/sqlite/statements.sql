@@ -1095,13 +1095,6 @@ WHERE file_diff.before_blob = blob.hash)) AND NOT (EXISTS (SELECT *
 FROM file_diff
 WHERE file_diff.after_blob = blob.hash))
 
--- effects.transaction.LOCK_BLOBS
-SELECT blob.hash
-FROM blob
-WHERE blob.hash IN (SELECT anon_1.value
-FROM json_each(:hashes) AS anon_1)
-ORDER BY blob.hash
-
 -- effects.transaction.LOAD
 SELECT session.id, session.project_id, session.parent_id, session.relation, session.root_id,
     session.source, session.title, session.title_source, session.leaf_seq, session.last_seq,

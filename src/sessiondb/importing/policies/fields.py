@@ -218,7 +218,7 @@ class Fields:
         blobs: list[Blob] = []
         packed = codec.pack_data(data)
         new["data"], new["data_blob"] = encode.spill(packed, codec.MSGPACK, blobs)
-        self.tx.insert_blobs(blobs)
+        self.tx.insert_blobs(self.state.id, blobs)
 
     def _set_labels(self, taken: Iterable[str]) -> None:
         sid = self.state.id

@@ -236,6 +236,7 @@ def _link_child(tx: Transaction, waiting: Waiting, about: Run) -> set[str]:
     # The name of a source stays; an id here was only kept until the parent comes.
     parent_name = None if waiting.parent_name == parent else waiting.parent_name
     names = {"relation": waiting.relation, "parent_source_id": parent_name}
+    tx.join_family([sid for level in below(tx, child) for sid in level], parent)
     tx.run(_LINK, sid=child, parent_id=parent, **names)
     about.changed = True
 

@@ -56,7 +56,7 @@ def write_diffs(tx: Transaction, run: Run, rows: Iterable[Sequence[Any]]) -> Non
     """Replace the diffs of a session by *rows*, which begin with ``seq``."""
     old_blobs = tx.run(_DIFF_BLOBS, sid=run.session_id).fetchall()
     tx.loose.update(name for row in old_blobs for name in row if name)
-    tx.insert_blobs(run.checked.diff_blobs)
+    tx.insert_blobs(run.session_id, run.checked.diff_blobs)
     tx.run(_CLEAR_DIFFS, sid=run.session_id)
 
     sql = upsert_text("file_diff", FILE_DIFF)

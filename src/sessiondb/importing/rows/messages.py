@@ -204,7 +204,7 @@ class WriteBatch:
             return
 
         tx.loose.update(_blobs_of(current))
-        tx.insert_blobs(entry.blobs)
+        tx.insert_blobs(state.id, entry.blobs)
         # One that equals what is stored is not referred to.
         tx.loose.update(blob.hash for blob in entry.blobs)
         values = {name: new[name] for name in REPLACED}

@@ -82,7 +82,7 @@ class NewRows:
             return without_same_text(call, row)
 
         exact = self._exact_text(row)
-        end_columns = end_of_call(self.tx, call, row, exact)
+        end_columns = end_of_call(self.tx, self.state.id, call, row, exact)
         self._parts[index] = call._replace(**end_columns)
         return without_text(row)
 
@@ -116,5 +116,5 @@ class NewRows:
         self._calls.clear()
 
     def _write_blobs(self) -> None:
-        self.tx.insert_blobs(list(self._blobs.values()))
+        self.tx.insert_blobs(self.state.id, list(self._blobs.values()))
         self._blobs.clear()

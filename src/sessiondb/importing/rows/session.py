@@ -48,8 +48,6 @@ class OpenImport:
     def apply(self, tx: Transaction) -> None:
         """Write it; the session is invisible from its making until it is closed."""
         run = self.run
-        tx.insert_blobs(run.checked.blobs)
-
         tx.lock_name("session", *run.name.values())
         tx.lock(run.session_id)
         session_id = run.policy.find(tx, run)
@@ -60,6 +58,7 @@ class OpenImport:
         else:
             run.session_id = session_id
             tx.lock(session_id)
+            tx.insert_blobs(session_id, run.checked.blobs)
             run.policy.update_row(tx, run)
             if self.place is not None:
                 self._follow_directory(tx, self.place)
@@ -82,7 +81,9 @@ class OpenImport:
             "time_importing": tx.now,
             **run.policy.new_row(tx, run, project_id),
         }
-        tx.lock_new_session(row["id"], row["parent_id"])
+        # A fork whose parent was deleted still has its root.
+        tx.lock_new_session(row["id"], row["parent_id"] or row["root_id"])
+        tx.insert_blobs(row["id"], run.checked.blobs)
         # A column that no source states has the default of its table.
         columns = tuple(name for name in SESSION if name in row)
         tx.insert("session", columns, tuple(row[name] for name in columns))

@@ -104,7 +104,7 @@ def as_stored(writing: Writing, old: PartRow | None, item: PartRow) -> PartRow:
         item = item._replace(input=old.input)
     # The source has the result of this call in a record of its own: the call keeps it.
     if item.type == "tool" and old.settled and not item.settled:
-        return _with_result(writing.tx, old, item)
+        return _with_result(writing, old, item)
     if item.type == "tool-result" and is_bare(old):
         shared = filled_call(writing.tx, writing.state.id, item)
         return item._replace(text=None, text_blob=None) if shared else item
@@ -176,14 +176,15 @@ def files_gone(
             yield row
 
 
-def _with_result(tx: Transaction, old: PartRow, item: PartRow) -> PartRow:
+def _with_result(writing: Writing, old: PartRow, item: PartRow) -> PartRow:
     """Return a call with the result that another record of the source gave it."""
     names = "status outcome text text_blob time_updated time_ended".split()
     result = {name: getattr(old, name) for name in names}
 
+    tx = writing.tx
     exact = data_of(tx, old.data, old.data_blob).get(codec.EXACT)
     if exact is not None and item.data_blob is None:
         exact_text = {codec.EXACT: exact}
-        columns = add_data(tx, item.data, None, exact_text)
+        columns = add_data(tx, writing.state.id, item.data, None, exact_text)
         result["data"], result["data_blob"] = columns
     return item._replace(**result)

@@ -38,12 +38,6 @@ def _free_statement() -> ClauseElement:
 
 
 FREE = _free_statement()
-LOCK_BLOBS = (
-    select(blob.c.hash)
-    .where(blob.c.hash.in_(texts("hashes")))
-    .order_by(blob.c.hash)
-    .with_for_update()
-)
 _state = (
     select(
         *(session.c[name] for name in STATE),

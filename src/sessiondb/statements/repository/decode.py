@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import and_, case, or_, select, text
 
-from sessiondb.engine.expressions import numbers, p, texts
+from sessiondb.engine.expressions import numbers, of_session, p, texts
 from sessiondb.repository.decode import (
     COPY,
     MESSAGE_COLUMNS,
@@ -78,6 +78,8 @@ MORE_OF_MESSAGES = _more_of_messages.where(in_range(message))
 MORE_OF_SOME_MESSAGES = _more_of_messages.where(in_list(message))
 MORE_OF_PARTS = _more_of_parts.where(in_range(part))
 MORE_OF_SOME_PARTS = _more_of_parts.where(in_list(part))
-BLOBS = select(blob.c.hash, blob.c.size, blob.c.encoding, blob.c.data).where(
-    blob.c.hash.in_(texts("names"))
+BLOBS = of_session(
+    select(blob.c.hash, blob.c.size, blob.c.encoding, blob.c.data).where(
+        blob.c.hash.in_(texts("names"))
+    )
 )

@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import exists, func, or_, select, text
 
-from sessiondb.engine.expressions import p, string
+from sessiondb.engine.expressions import of_session, p, string
 from sessiondb.repository.transcript import Identity
 from sessiondb.schema.tables import blob, file_diff, label, message, part, session
 from sessiondb.statements.repository.decode import (
@@ -83,7 +83,7 @@ def _blob_of() -> Any:
         for kind, columns in owner.items()
         for column in columns
     ]
-    return _stored_blob.where(or_(*holders))
+    return of_session(_stored_blob.where(or_(*holders)))
 
 
 BLOB_OF = _blob_of()
