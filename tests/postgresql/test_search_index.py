@@ -83,7 +83,33 @@ def query_rows(store: Store, sql: str) -> list[tuple[Any, ...]]:
 
 def test_words_have_places_and_texts_of_a_part_are_apart() -> None:
     (entry,) = entries_of(("Été d'été", "b", None), "\ue000old")
-    assert entry == (0, True, "'ete':1,3 'd':2 'b':5 '\ue000old'")
+    assert entry == (0, True, "'ete':1 'd':2 'ete':3 'b':5 '\ue000old'")
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(st.text("abc eé7字\u0301 ", max_size=12), max_size=3),
+    st.sampled_from((1, 90, 300, 9_000)),
+    st.sampled_from((None, "\ue000old", "\ue000a a \ue000字")),
+)
+def test_a_vector_that_the_server_puts_together_is_that_of_a_large_part(
+    shared: Store, texts: list[str], times: int, beside: str | None
+) -> None:
+    many = [f"{text} " * times for text in texts]
+    entries = entries_of(many, beside)
+    # Too many characters to be tried as one vector, but no more words.
+    as_large = entries_of([*many, " " * 100_000], beside)
+    assert [entry[:2] for entry in entries] == [entry[:2] for entry in as_large]
+
+    ((is_equal,),) = query_rows(
+        shared,
+        "SELECT "
+        + " = ".join(
+            "CAST('{}' AS tsvector)".format(entry.words.replace("'", "''"))
+            for (entry,) in (entries, as_large)
+        ),
+    )
+    assert is_equal
 
 
 def test_a_part_with_more_words_than_a_vector_holds_has_chunks(store: Store) -> None:

@@ -87,6 +87,8 @@ class Writer:
             self.serve(job)
         except BaseException:
             job.abandoned = True
+            # An interrupt may fall just before `_is_free` does it.
+            release_if_held(self._role)
             raise
         if job.outcome is not Outcome.COMMITTED:
             raise job.error or SessionDBError("the unit was not committed")
@@ -111,14 +113,27 @@ class Writer:
         learn its outcome, and what it writes next would come too late for a batch. A
         commit to a file is over before that matters.
         """
-        if self._serving is None or not self.connection.engine.answers_late:
+        if not self.connection.engine.answers_late or self._is_free():
             return True
         job.turn = threading.Lock()
         job.turn.acquire()
-        while job.pending and self._serving is not None:
+        while job.pending:
+            if self._is_free():
+                return True
             # An interrupt may keep the other thread from ending it.
             job.turn.acquire(timeout=LONGEST_TURN)
-        return job.pending
+        return False
+
+    def _is_free(self) -> bool:
+        """Return whether no thread has the role; one that got True asks for it.
+
+        `_serving` does not say so: who gets the lock sets it when it runs next, and all
+        that look in the meantime would wait for the lock.
+        """
+        try:
+            return bool(self._role.acquire(blocking=False))
+        finally:
+            release_if_held(self._role)
 
     def _pass_on(self) -> None:
         """Wake the thread of the next job that has one: nobody has the role."""

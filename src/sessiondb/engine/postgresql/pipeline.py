@@ -32,8 +32,9 @@ _PREPARE_AFTER = 5
 _MOST_PREPARED = 256
 #: Statements, and bytes of their values, that are queued before they are waited for.
 _MOST_QUEUED, _MOST_BYTES = 2_000, 4_000_000
-#: Bytes that are queued before a part of the message is sent.
-_MOST_UNSENT = 1_000
+#: Bytes that are queued before a part of the message is sent: the first part soon, so
+#: that the server begins, each further one of twice the bytes of the one before.
+_FIRST_PART, _LARGEST_PART = 1_000, 16_000
 _FAILED, _NOT_RUN = pq.ExecStatus.FATAL_ERROR, pq.ExecStatus.PIPELINE_ABORTED
 _BINARY = pq.Format.BINARY
 #: A statement and the types of its parameters.
@@ -151,6 +152,7 @@ class Pipeline:
         #: Whose results are still to come, in order; None is the end of a message.
         self._queued: list[_Receiver | None] = []
         self._bytes = self._unsent = 0
+        self._part = _FIRST_PART
         #: The formats in which values are sent, by their number: the driver chooses.
         self._shapes: list[list[PyFormat]] = []
         #: How many of these nobody waits for.
@@ -256,10 +258,10 @@ class Pipeline:
         size = sum([len(value) for value in values if value is not None])
         self._bytes += size
         self._unsent += size + len(sql)
-        if self._unsent > _MOST_UNSENT:
+        if self._unsent > self._part:
             # What the socket takes: the server works on it while more is queued.
             self._pgconn.flush()
-            self._unsent = 0
+            self._unsent, self._part = 0, min(2 * self._part, _LARGEST_PART)
         self._is_whole = True
 
     def _begin_change(self) -> None:
@@ -368,6 +370,7 @@ class Pipeline:
         queued, self._queued = self._queued, []
         dropped, self._dropped = self._dropped, 0
         self._bytes = self._unsent = 0
+        self._part = _FIRST_PART
         failed: psycopg.Error | None = None
         for number, receiver in enumerate(queued):
             if receiver is None:

@@ -14,7 +14,11 @@ from sessiondb.dataclass import dataclass, field
 from sessiondb.engine.base import Connection
 from sessiondb.engine.postgresql.connection import BEGIN_READ
 from sessiondb.engine.postgresql.dialect import DIALECT
-from sessiondb.engine.postgresql.search_entries import entries_of, words_of_text
+from sessiondb.engine.postgresql.search_entries import (
+    IndexEntry,
+    entries_of,
+    words_of_text,
+)
 from sessiondb.engine.postgresql.search_statements import texts_of_part
 from sessiondb.engine.search_index import SearchedTexts
 from sessiondb.engine.search_words import words_beside, words_of_json
@@ -26,6 +30,8 @@ NAMES = ("part_search", "session_search", "prompt_search")
 _PARTS, _TITLES, _PROMPTS = NAMES
 #: Parts whose texts are in memory at once.
 _AT_ONCE = 100
+#: Characters of the words of entries that are inserted at once.
+_MOST_CHARACTERS = 1_000_000
 
 
 def _stored(of_families: str = "") -> str:
@@ -65,15 +71,18 @@ _EXPECTED = (
 )
 _COLUMNS = "place, family, session_id, seq, chunk, is_in_order, words"
 _INSERT = f"INSERT INTO part_search ({_COLUMNS}) {_EXPECTED}"
-#: The entry of a part by its address.
+#: The entries of new parts: a list of addresses, each with chunk and ``is_in_order``,
+#: and an array of their words, which is parsed once.
 _INSERT_NEW = (
     f"INSERT INTO part_search ({_COLUMNS}) "
-    "SELECT rid, family, session_id, seq, :chunk, CAST(:in_order AS INTEGER) <> 0, "
-    "CAST(:words AS tsvector) FROM part "
-    "WHERE family = :family_of_sid AND session_id = :sid AND seq = :seq AND idx = :idx"
+    "SELECT stored.rid, stored.family, part ->> 0, CAST(part ->> 1 AS BIGINT), "
+    "CAST(part ->> 3 AS INTEGER), CAST(part ->> 4 AS BOOLEAN), words FROM ROWS FROM "
+    "(json_array_elements(CAST(:parts AS JSON)), unnest(CAST(:words AS tsvector[]))) "
+    "AS entry (part, words) CROSS JOIN LATERAL (SELECT rid, family FROM part AS p "
+    f"WHERE p.session_id = part ->> 0{_OF_FAMILIES} "
+    "AND p.seq = CAST(part ->> 1 AS BIGINT) "
+    "AND p.idx = CAST(part ->> 2 AS BIGINT) OFFSET 0) AS stored"
 )
-#: Its parameters: those of an address, then those of an entry.
-_OF_ENTRY = ("sid", "seq", "idx", "chunk", "in_order", "words")
 #: Whether they differ from those after ``:place`` up to ``:last``.
 _ENTRIES = f"SELECT {_COLUMNS} FROM part_search WHERE place > :place AND place <= :last"
 _DIFFER = (
@@ -264,14 +273,30 @@ class NewParts:
             # Those of units that were undone do not exist.
             _update_entries(connection, as_list(self._unread))
             self._unread = []
+        waiting: list[tuple[PartAddress, IndexEntry]] = []
+        characters = 0
         for part, (words, *texts) in self._texts.items():
             for entry in entries_of(texts, words):
-                chunk, is_in_order, vector = entry
-                values = (*part, chunk, int(is_in_order), vector)
-                named = dict(zip(_OF_ENTRY, values, strict=True))
-                connection.execute(_INSERT_NEW, named)
+                waiting.append((part, entry))
+                characters += len(entry.words)
+            if len(waiting) >= _AT_ONCE or characters > _MOST_CHARACTERS:
+                _insert_new(connection, waiting)
+                waiting, characters = [], 0
+        _insert_new(connection, waiting)
         self._texts.clear()
         return False
+
+
+def _insert_new(
+    connection: Connection, entries: Sequence[tuple[PartAddress, IndexEntry]]
+) -> None:
+    if not entries:
+        return
+    parts = [(*part, entry.chunk, entry.is_in_order) for part, entry in entries]
+    # There is neither a quotation mark nor a backslash in them.
+    words = ",".join([f'"{entry.words}"' for _, entry in entries])
+    values = {"parts": as_list(parts), "words": f"{{{words}}}"}
+    connection.execute(_INSERT_NEW, values)
 
 
 def take_out(connection: Connection, session_id: str, seq: int) -> None:
