@@ -286,15 +286,24 @@ _BY_INDEX_OF_SCOPE = {
 
 @lru_cache(maxsize=256)
 def _page_statement(
-    engine: Engine, shape: Filters, order: str, reverse: bool, has_cursor: bool
+    engine: Engine,
+    shape: Filters,
+    order: str,
+    *,
+    reverse: bool,
+    has_cursor: bool,
+    most: int,
 ) -> Statement:
     """Return the query for a page of sessions: the first, or the one after a cursor."""
+    # In the text: a server does not know how few rows a parameter means, and makes the
+    # plan each time anew.
+    limit = f"LIMIT {most}"
     after = [_behind_cursor(order, reverse)] if has_cursor else []
     sorted_by = _in_order(_SORTED_BY[order], "session.id", reverse)
     if order == "cost":
         condition = " AND ".join([*shape.conditions(), *after])
         every = f"{_ALL.text_on(engine)} WHERE {condition}"
-        return ComposedStatement(f"{every} ORDER BY {sorted_by} LIMIT :limit")
+        return ComposedStatement(f"{every} ORDER BY {sorted_by} {limit}")
 
     narrowing = shape.narrowing()
     if shape.scope is not None:
@@ -314,7 +323,7 @@ def _page_statement(
         place = None if order == "created" else str(_PLACES["time_updated"])
         sorted_by = _in_order(place, str(_PLACES["id"]), reverse)
     return ComposedStatement(
-        f"{' UNION ALL '.join(selects)} ORDER BY {sorted_by} LIMIT :limit"
+        f"{' UNION ALL '.join(selects)} ORDER BY {sorted_by} {limit}"
     )
 
 
@@ -354,12 +363,19 @@ def list_sessions(
     if order == "size":
         return (yield from _by_size(base, filters, reverse, limit, cursor_key))
 
-    params: dict[str, Any] = {**filters.params(), "limit": limit + 1}
+    params = filters.params()
     if cursor_key is not None:
         params["after"], params["after_id"] = cursor_key
     has_cursor = cursor_key is not None
     engine = yield from engine_in_use()
-    statement = _page_statement(engine, _shape_of(filters), order, reverse, has_cursor)
+    statement = _page_statement(
+        engine,
+        _shape_of(filters),
+        order,
+        reverse=reverse,
+        has_cursor=has_cursor,
+        most=limit + 1,
+    )
     rows = yield statement, params
 
     items = tuple(listed(rows[:limit], base))
