@@ -6,11 +6,22 @@ import os
 import pwd
 import shutil
 import subprocess
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 #: The path of a socket has about this many characters at most.
 _LONGEST_PATH = 100
+#: Runs until its input ends, then stops a server and removes its files.
+_GUARD = """
+import shutil, subprocess, sys
+sys.stdin.read()
+program, data, folder, *user = sys.argv[1:]
+stop = [program, "-D", data, "-m", "immediate", "stop"]
+subprocess.run(stop, user=user[0] if user else None, cwd="/", capture_output=True)
+shutil.rmtree(folder, ignore_errors=True)
+"""
 
 
 def binaries() -> Path | None:
@@ -61,6 +72,19 @@ class Cluster:
         options += [f"-c {name}={value}" for name, value in self._settings.items()]
         self._run("pg_ctl", "-D", str(self.data), "-o", " ".join(options), "-l",
                   str(self.folder / "log"), "-w", "start")  # fmt: skip
+
+    @contextmanager
+    def ended(self) -> Iterator[None]:
+        """End the server, and remove its files, at the end of a ``with`` block.
+
+        Also if this process is killed: another one waits for it to be gone.
+        """
+        user = [] if self.user is None else [self.user]
+        command = [sys.executable, "-c", _GUARD, str(self.programs / "pg_ctl"),
+                   str(self.data), str(self.folder), *user]  # fmt: skip
+        # Leaving it closes the pipe. Of an interrupt from a terminal it hears nothing.
+        with subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True):
+            yield
 
     def stop(self, mode: str = "immediate") -> None:
         """Stop the server: ``immediate`` as a power cut does, ``fast`` in order."""

@@ -50,8 +50,6 @@ def running(programs: Path, connections: int = 300) -> Iterator[Server]:
     # Not below a test's own folder: the path of a socket has about 100 characters.
     with tempfile.TemporaryDirectory(prefix="pg-") as folder:
         server = Server(Path(folder), programs, connections)
-        server.start()
-        try:
+        with server.ended():
+            server.start()
             yield server
-        finally:
-            server.stop()

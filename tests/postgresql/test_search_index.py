@@ -86,6 +86,18 @@ def test_words_have_places_and_texts_of_a_part_are_apart() -> None:
     assert entry == (0, True, "'ete':1 'd':2 'ete':3 'b':5 '\ue000old'")
 
 
+def test_words_that_another_program_wrote_beside_a_text_do_no_harm(
+    store: Store,
+) -> None:
+    talk(store, "tea", "please")
+    query_rows(store, "UPDATE part SET words = 'it''s \"a\\' RETURNING 1")
+    with closing(store._core.target.connect()) as connection:
+        POSTGRESQL.search.rebuild(connection)
+        assert list(POSTGRESQL.search.damaged(connection)) == []
+    words = query_rows(store, "SELECT CAST(words AS TEXT) FROM part_search")
+    assert words == [("'a' 'it' 'please':1 's'",)]
+
+
 @settings(max_examples=40, deadline=None)
 @given(
     st.lists(st.text("abc eé7字\u0301 ", max_size=12), max_size=3),

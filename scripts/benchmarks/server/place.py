@@ -132,15 +132,15 @@ def own_server(
             "empty database"
         )
     with ExitStack() as stack:
-        # The server must not outlive this process.
+        # The files must not outlive this process.
         before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
         stack.callback(signal.signal, signal.SIGTERM, before)
         # Another user may run the server: not below *folder*, which only ours sees.
         place = stack.enter_context(tempfile.TemporaryDirectory(prefix="sessiondb-pg-"))
         cluster = Cluster(Path(place), programs, {})
+        stack.enter_context(cluster.ended())
         cluster.initialize()
         cluster.start()
-        stack.callback(cluster.stop)
         url = cluster.url()
         if latency:
             proxy = stack.enter_context(proxy_before(cluster.socket_file, latency))

@@ -38,19 +38,19 @@ _BEGIN_WRITE = b"BEGIN ISOLATION LEVEL READ COMMITTED"
 #: A process that is stopped while it writes, as on a laptop that sleeps, keeps others
 #: waiting, and the feed, for five minutes and no longer.
 _MOST_IDLE = "300000"
-#: The settings of a transaction that writes, by one statement: it is prepared.
+#: The settings of a transaction that writes, and without waiting for the disk.
 _SETTINGS = (
-    b"SELECT set_config('lock_timeout', $1, true), "
-    b"set_config('idle_in_transaction_session_timeout', $2, true)"
+    "set_config('lock_timeout', $1, true) || "
+    "set_config('idle_in_transaction_session_timeout', $2, true)"
 )
-_NOT_ON_DISK = b"SELECT set_config('synchronous_commit', 'off', true)"
+_NOT_ON_DISK = f"{_SETTINGS} || set_config('synchronous_commit', 'off', true)"
 #: The time of the server in Unix ms.
 _TIME = b"SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000 AS bigint)"
 #: That, the revision of the schema, and for `routes` how many families have changed.
 _NOW = _TIME + f", version_num, {NUMBER_OF_CHANGES} FROM alembic_version".encode()
 #: The lock of one that writes beside others, or alone: "SDB2".
-_BESIDE_OTHERS = b"SELECT pg_advisory_xact_lock_shared(%d)" % 0x53444232
-_ALONE = b"SELECT pg_advisory_xact_lock(%d)" % 0x53444232
+_BESIDE_OTHERS, _ALONE = "pg_advisory_xact_lock_shared", "pg_advisory_xact_lock"
+_KEY = 0x53444232
 _TRANSACTION = late_pattern(
     r"\s*(BEGIN|START|COMMIT|END|ROLLBACK|ABORT|SAVEPOINT|RELEASE)\b"
 )
@@ -200,10 +200,14 @@ class PostgreSQLConnection:
         self.routes.begin(reads=False)
         pipeline = self._pipeline
         pipeline.run(_BEGIN_WRITE)
-        pipeline.run(_SETTINGS, (str(_milliseconds(busy_timeout)), _MOST_IDLE))
-        if self.durability == "normal":
-            pipeline.run(_NOT_ON_DISK)
-        pipeline.run(_ALONE if is_alone else _BESIDE_OTHERS)
+        # The key depends on the settings: the lock is waited for as they say.
+        settings = _NOT_ON_DISK if self.durability == "normal" else _SETTINGS
+        lock = _ALONE if is_alone else _BESIDE_OTHERS
+        pipeline.run(
+            f"SELECT {lock}({_KEY} + 0 * length({settings}))".encode(),
+            (str(_milliseconds(busy_timeout)), _MOST_IDLE),
+        )
+        # In a statement of its own, which sees what was committed before the lock.
         self._beginning = pipeline.run(_NOW)
         self.writes += 1
 
@@ -225,7 +229,7 @@ class PostgreSQLConnection:
 
     def lock_out_others(self) -> None:
         """Wait for all others that write, and let none begin until this one ends."""
-        self._pipeline.run(_ALONE)
+        self._pipeline.run(f"SELECT {_ALONE}({_KEY})".encode())
 
     def close(self) -> None:
         """Close it; in a forked child only here, for its parent goes on using it."""

@@ -32,9 +32,9 @@ _PREPARE_AFTER = 5
 _MOST_PREPARED = 256
 #: Statements, and bytes of their values, that are queued before they are waited for.
 _MOST_QUEUED, _MOST_BYTES = 2_000, 4_000_000
-#: Bytes that are queued before a part of the message is sent: the first part soon, so
-#: that the server begins, each further one of twice the bytes of the one before.
-_FIRST_PART, _LARGEST_PART = 1_000, 16_000
+#: Bytes that are queued before a part of a short message is sent, so that the server
+#: begins soon. Of a long one they are this share of what was queued before.
+_MOST_UNSENT, _SHARE_UNSENT = 1_000, 16
 _FAILED, _NOT_RUN = pq.ExecStatus.FATAL_ERROR, pq.ExecStatus.PIPELINE_ABORTED
 _BINARY = pq.Format.BINARY
 #: A statement and the types of its parameters.
@@ -152,7 +152,6 @@ class Pipeline:
         #: Whose results are still to come, in order; None is the end of a message.
         self._queued: list[_Receiver | None] = []
         self._bytes = self._unsent = 0
-        self._part = _FIRST_PART
         #: The formats in which values are sent, by their number: the driver chooses.
         self._shapes: list[list[PyFormat]] = []
         #: How many of these nobody waits for.
@@ -258,10 +257,10 @@ class Pipeline:
         size = sum([len(value) for value in values if value is not None])
         self._bytes += size
         self._unsent += size + len(sql)
-        if self._unsent > self._part:
+        if self._unsent > max(_MOST_UNSENT, self._bytes // _SHARE_UNSENT):
             # What the socket takes: the server works on it while more is queued.
             self._pgconn.flush()
-            self._unsent, self._part = 0, min(2 * self._part, _LARGEST_PART)
+            self._unsent = 0
         self._is_whole = True
 
     def _begin_change(self) -> None:
@@ -370,7 +369,6 @@ class Pipeline:
         queued, self._queued = self._queued, []
         dropped, self._dropped = self._dropped, 0
         self._bytes = self._unsent = 0
-        self._part = _FIRST_PART
         failed: psycopg.Error | None = None
         for number, receiver in enumerate(queued):
             if receiver is None:

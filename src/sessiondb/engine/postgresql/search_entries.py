@@ -20,6 +20,9 @@ _MOST_BYTES = 800_000
 #: Characters of a text from which its words are taken one by one. A list of them would
 #: take ten times the bytes of the text.
 _LARGE = 1 << 20
+#: What has a meaning in the text of a vector or of an array: words beside a text may be
+#: those of another program.
+_NO_SIGNS = str.maketrans(dict.fromkeys("'\"\\", " "))
 #: Characters of the texts of a part that are tried as one vector first.
 _SMALL = 100_000
 
@@ -51,7 +54,8 @@ def _each_word(text: str) -> Iterable[str]:
 def entries_of(texts: Iterable[str | None], words: str | None) -> list[IndexEntry]:
     """Return the entries of a part with these texts, and *words* beside them."""
     every = [text or "" for text in texts]
-    beside = [word[:LONGEST_WORD] for word in fold(words or "").split()]
+    beside = fold(words or "").translate(_NO_SIGNS).split()
+    beside = [word[:LONGEST_WORD] for word in beside]
     if sum(map(len, every)) <= _SMALL:
         vector = _whole_vector(every, beside)
         if vector is not None:

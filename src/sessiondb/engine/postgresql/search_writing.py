@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from sessiondb.dataclass import dataclass, field
 from sessiondb.engine.base import Connection
@@ -62,23 +62,25 @@ _TAKE_OUT = (
     "(SELECT rid FROM part WHERE family = :family_of_sid "
     "AND session_id = :sid AND seq = :seq)"
 )
-#: The entries of a JSON array.
+#: Given entries: a JSON array of what they are of, and an array of their words, which
+#: is parsed once. A value of JSON is parsed again for each member that is taken.
+_GIVEN = (
+    "ROWS FROM (json_array_elements(CAST(:parts AS JSON)), "
+    "unnest(CAST(:words AS tsvector[]))) AS entry (part, words)"
+)
 _EXPECTED = (
-    "SELECT CAST(value ->> 0 AS BIGINT), CAST(value ->> 1 AS BIGINT), value ->> 2, "
-    "CAST(value ->> 3 AS BIGINT), CAST(value ->> 4 AS INTEGER), "
-    "CAST(value ->> 5 AS INTEGER) <> 0, CAST(value ->> 6 AS tsvector) "
-    "FROM json_array_elements(CAST(:entries AS JSON)) AS value"
+    "SELECT CAST(part ->> 0 AS BIGINT), CAST(part ->> 1 AS BIGINT), part ->> 2, "
+    "CAST(part ->> 3 AS BIGINT), CAST(part ->> 4 AS INTEGER), "
+    f"CAST(part ->> 5 AS BOOLEAN), words FROM {_GIVEN}"
 )
 _COLUMNS = "place, family, session_id, seq, chunk, is_in_order, words"
 _INSERT = f"INSERT INTO part_search ({_COLUMNS}) {_EXPECTED}"
-#: The entries of new parts: a list of addresses, each with chunk and ``is_in_order``,
-#: and an array of their words, which is parsed once.
+#: The same of parts by their addresses.
 _INSERT_NEW = (
     f"INSERT INTO part_search ({_COLUMNS}) "
     "SELECT stored.rid, stored.family, part ->> 0, CAST(part ->> 1 AS BIGINT), "
-    "CAST(part ->> 3 AS INTEGER), CAST(part ->> 4 AS BOOLEAN), words FROM ROWS FROM "
-    "(json_array_elements(CAST(:parts AS JSON)), unnest(CAST(:words AS tsvector[]))) "
-    "AS entry (part, words) CROSS JOIN LATERAL (SELECT rid, family FROM part AS p "
+    "CAST(part ->> 3 AS INTEGER), CAST(part ->> 4 AS BOOLEAN), words "
+    f"FROM {_GIVEN} CROSS JOIN LATERAL (SELECT rid, family FROM part AS p "
     f"WHERE p.session_id = part ->> 0{_OF_FAMILIES} "
     "AND p.seq = CAST(part ->> 1 AS BIGINT) "
     "AND p.idx = CAST(part ->> 2 AS BIGINT) OFFSET 0) AS stored"
@@ -108,6 +110,10 @@ _PUT_PROMPTS = (
     "(SELECT rid FROM prompt WHERE id = value ->> 0 OFFSET 0) AS p "
     "ON CONFLICT (place) DO UPDATE SET words = excluded.words"
 )
+
+
+#: What an entry is of, an address or a place with its part, and the entry.
+_Entry: TypeAlias = tuple[Sequence[Any], IndexEntry]
 
 
 class _PlainTexts(NamedTuple):
@@ -273,30 +279,19 @@ class NewParts:
             # Those of units that were undone do not exist.
             _update_entries(connection, as_list(self._unread))
             self._unread = []
-        waiting: list[tuple[PartAddress, IndexEntry]] = []
+        waiting: list[_Entry] = []
         characters = 0
         for part, (words, *texts) in self._texts.items():
             for entry in entries_of(texts, words):
                 waiting.append((part, entry))
                 characters += len(entry.words)
             if len(waiting) >= _AT_ONCE or characters > _MOST_CHARACTERS:
-                _insert_new(connection, waiting)
+                connection.execute(_INSERT_NEW, _params_of(waiting))
                 waiting, characters = [], 0
-        _insert_new(connection, waiting)
+        if waiting:
+            connection.execute(_INSERT_NEW, _params_of(waiting))
         self._texts.clear()
         return False
-
-
-def _insert_new(
-    connection: Connection, entries: Sequence[tuple[PartAddress, IndexEntry]]
-) -> None:
-    if not entries:
-        return
-    parts = [(*part, entry.chunk, entry.is_in_order) for part, entry in entries]
-    # There is neither a quotation mark nor a backslash in them.
-    words = ",".join([f'"{entry.words}"' for _, entry in entries])
-    values = {"parts": as_list(parts), "words": f"{{{words}}}"}
-    connection.execute(_INSERT_NEW, values)
 
 
 def take_out(connection: Connection, session_id: str, seq: int) -> None:
@@ -344,18 +339,18 @@ def _parts_differ(connection: Connection) -> bool:
     place = 0
     for rows in _pages(connection, _NEXT):
         last = rows[-1][0]
-        if _differ(connection, _DIFFER, place, last, _entries_of(rows)):
+        if _differ(connection, _DIFFER, place, last, _params_of(_entries_of(rows))):
             return True
         place = last
-    return _differ(connection, _DIFFER, place, _LAST_PLACE, [])
+    return _differ(connection, _DIFFER, place, _LAST_PLACE, _params_of([]))
 
 
 def _texts_differ(connection: Connection, texts: _PlainTexts) -> bool:
     place = 0
     for rows in _pages(connection, texts.next):
         last = rows[-1][0]
-        entries = _text_entries([row[1:] for row in rows])
-        if _differ(connection, texts.differ, place, last, entries):
+        entries = json.dumps(_text_entries([row[1:] for row in rows]))
+        if _differ(connection, texts.differ, place, last, {"entries": entries}):
             return True
         place = last
     # An entry refers to a row: there is none after the last.
@@ -380,7 +375,7 @@ def _insert(connection: Connection, rows: Rows) -> None:
     """Add the entries of parts, rows of `_stored`."""
     entries = _entries_of(rows)
     if entries:
-        connection.execute(_INSERT, {"entries": json.dumps(entries)})
+        connection.execute(_INSERT, _params_of(entries))
 
 
 def _pages(connection: Connection, following: str) -> Iterator[Rows]:
@@ -391,15 +386,24 @@ def _pages(connection: Connection, following: str) -> Iterator[Rows]:
         place = rows[-1][0]
 
 
-def _entries_of(rows: Rows) -> list[tuple[Any, ...]]:
+def _entries_of(rows: Rows) -> list[_Entry]:
     """Return the entries of parts, rows of `_stored`."""
-    entries = []
+    entries: list[_Entry] = []
     for *place, row, is_found in [(*row[:4], row[4:-2], row[-2]) for row in rows]:
         if is_found:
             texts = read_texts(row)
-            for chunk, is_in_order, words in entries_of(texts.columns, texts.words):
-                entries.append((*place, chunk, int(is_in_order), words))
+            entries += [
+                (place, entry) for entry in entries_of(texts.columns, texts.words)
+            ]
     return entries
+
+
+def _params_of(entries: Sequence[_Entry]) -> dict[str, str]:
+    """Return the parameters of `_GIVEN`."""
+    parts = [(*part, entry.chunk, entry.is_in_order) for part, entry in entries]
+    # There is neither a quotation mark nor a backslash in them.
+    words = ",".join([f'"{entry.words}"' for _, entry in entries])
+    return {"parts": as_list(parts), "words": f"{{{words}}}"}
 
 
 def _differ(
@@ -407,9 +411,9 @@ def _differ(
     differ: str,
     place: int,
     last: int,
-    entries: Sequence[tuple[Any, ...]],
+    entries: Mapping[str, str],
 ) -> bool:
     """Return whether the entries after *place* up to *last* are not *entries*."""
-    params = {"place": place, "last": last, "entries": json.dumps(entries)}
+    params = {"place": place, "last": last, **entries}
     ((is_different,),) = connection.execute(differ, params).fetchall()
     return bool(is_different)

@@ -99,14 +99,15 @@ class PostgreSQLSessionSizes:
         sums, _ = yield from _bytes_of_rows({})
         for session_id, size in (yield _OWN_BLOBS, {}):
             sums[session_id] += size
-        return {session_id: round(size * _FILL) for session_id, size in sums.items()}
+        # Rounded down, as their sum: together they are never more than they would free.
+        return {session_id: int(size * _FILL) for session_id, size in sums.items()}
 
     def freed(self, session_ids: Iterable[str]) -> Read[tuple[int, int]]:
         """Return the bytes that removing these together frees, and their parts."""
         ids = {"ids": json.dumps(list(session_ids))}
         sums, parts = yield from _bytes_of_rows(ids)
         blobs = sum(size for (size,) in (yield _FREED_BLOBS, ids))
-        return round((sum(sums.values()) + blobs) * _FILL), parts
+        return int((sum(sums.values()) + blobs) * _FILL), parts
 
 
 def _bytes_of_rows(ids: dict[str, str]) -> Read[tuple[dict[str, int], int]]:

@@ -185,14 +185,15 @@ class SQLiteSessionSizes:
         sums, _ = yield from _bytes_of_rows({})
         for session_id, size in (yield _OWN_BLOBS, {}):
             sums[session_id] += blob_bytes(size)
-        return {session_id: round(number) for session_id, number in sums.items()}
+        # Rounded down, as their sum: together they are never more than they would free.
+        return {session_id: int(number) for session_id, number in sums.items()}
 
     def freed(self, session_ids: Iterable[str]) -> Read[tuple[int, int]]:
         """Return the bytes that removing these together frees, and their parts."""
         ids = {"ids": json.dumps(list(session_ids))}
         sums, counts = yield from _bytes_of_rows(ids)
         blobs = sum(blob_bytes(size) for (size,) in (yield _FREED_BLOBS, ids))
-        return round(sum(sums.values()) + blobs), counts["part"]
+        return int(sum(sums.values()) + blobs), counts["part"]
 
 
 def _bytes_of_extensions(ids: dict[str, str]) -> Read[list[tuple[str, int]]]:
