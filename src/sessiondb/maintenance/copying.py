@@ -18,7 +18,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from importlib.metadata import entry_points
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
 from sessiondb.arguments import checked
 from sessiondb.dataclass import dataclass
@@ -38,13 +38,19 @@ from sessiondb.hints import command
 from sessiondb.importing.rows.extension_rows import GROUP
 from sessiondb.location.database import database_of
 from sessiondb.maintenance.connecting import connected
-from sessiondb.schema.columns import KEYS, TABLES
+from sessiondb.maintenance.stored_rows import (
+    COLUMNS,
+    KEYS,
+    Row,
+    blobs_in,
+    digest_of,
+    pages_of,
+)
 from sessiondb.schema.rows import Blob
 
 if TYPE_CHECKING:
     from sessiondb.store import Store
 
-Row = tuple[Any, ...]
 #: Called with the number of sessions that are done, and of all.
 Progress = Callable[[int, int], object]
 
@@ -61,18 +67,10 @@ _APART = (
 )
 #: Tables with the rows of a session, in the order of their references.
 _OF_SESSIONS = ("message", "part", "label", "todo", "file_diff", "merge_base")
-_KEYS = {**KEYS, "session": ("id",), "message": ("session_id", "seq")}
-#: Columns that a database has for itself, or derives. Words are what its index needs of
-#: a part.
-_OWN = {"rid", "change", "words", "hidden"}
-_COLUMNS = {
-    table: tuple(name for name in columns if name not in _OWN)
-    for table, columns in TABLES.items()
-}
-_PROMPT_ID, _PROMPT_TEXT = map(_COLUMNS["prompt"].index, ("id", "text"))
-_PART_ROWS = sparse_insert("part", ("rid", *_COLUMNS["part"]))
-#: Sessions, and messages in them, of one transaction; rows of other tables.
-_SESSIONS, _MESSAGES, _ROWS = 100, 1_000, 500
+_PROMPT_ID, _PROMPT_TEXT = map(COLUMNS["prompt"].index, ("id", "text"))
+_PART_ROWS = sparse_insert("part", ("rid", *COLUMNS["part"]))
+#: Sessions, and messages in them, of one transaction.
+_SESSIONS, _MESSAGES = 100, 1_000
 #: Blobs that are read at once; each may be large.
 _BLOBS = 20
 _FAMILIES = "SELECT id, parent_id, message_count FROM session ORDER BY time_created, id"
@@ -276,10 +274,10 @@ class _CopyRun:
         for table, owner in tables.items():
             columns = self._columns_of(table)
             sql = f"SELECT {listed(columns)} FROM {table} WHERE {owner} IN {in_list}"
-            if table in _KEYS:
-                sql += f" ORDER BY {listed(_KEYS[table])}"
+            if table in KEYS:
+                sql += f" ORDER BY {listed(KEYS[table])}"
             rows = connection.execute(sql, {"ids": as_list(ids)}).fetchall()
-            if table not in _KEYS:
+            if table not in KEYS:
                 # The table of a program may have no key.
                 rows.sort(key=repr)
             place = columns.index(owner)
@@ -297,14 +295,14 @@ class _CopyRun:
             stale = [row for name in ids for row in rows.get(name, ())]
             if not stale:
                 continue
-            self._loose.update(_blobs_in(table, self._columns_of(table), stale))
+            self._loose.update(blobs_in(table, self._columns_of(table), stale))
             if table != "session":
                 sql = f"DELETE FROM {table} WHERE session_id IN {in_list}"
                 self._writing.execute(sql, {"ids": as_list(ids)})
 
     def _make_room_in_families(self, rows: Sequence[Row]) -> None:
         """Let each session that is written next be with its parent."""
-        engine, columns = self._writing.engine, _COLUMNS["session"]
+        engine, columns = self._writing.engine, COLUMNS["session"]
         for row in rows:
             session = dict(zip(columns, row, strict=True))
             name, parent = session["id"], session["parent_id"]
@@ -321,7 +319,7 @@ class _CopyRun:
             columns = self._columns_of(table)
             owner = columns.index("id" if table == "session" else "session_id")
             for row in rows:
-                for name in _blobs_in(table, columns, [row]):
+                for name in blobs_in(table, columns, [row]):
                     holders.setdefault(name, set()).add(row[owner])
         in_list = self._reading.engine.dialect.list_text("hashes", str)
         sql = f"SELECT hash, size, encoding, data FROM blob WHERE hash IN {in_list}"
@@ -336,7 +334,7 @@ class _CopyRun:
                     self._writing.engine.insert_blobs(self._writing, session_id, [blob])
 
     def _write_sessions(self, rows: Sequence[Row]) -> None:
-        columns = _COLUMNS["session"]
+        columns = COLUMNS["session"]
         place = columns.index("id")
         text = upsert_text("session", (*columns, "change"), ("id",))
         numbers = self._writing.engine.feed.numbers()
@@ -349,8 +347,8 @@ class _CopyRun:
 
     def _write_parts(self, rows: Sequence[Row]) -> None:
         """Insert parts, and have search find them as those that are appended."""
-        columns, search = _COLUMNS["part"], self._writing.engine.search
-        key = [columns.index(name) for name in _KEYS["part"]]
+        columns, search = COLUMNS["part"], self._writing.engine.search
+        key = [columns.index(name) for name in KEYS["part"]]
         is_searched = columns.index("indexed")
         new_parts, searched = search.waiting_parts(), []
         for row in rows:
@@ -369,8 +367,8 @@ class _CopyRun:
     # -- other tables --------------------------------------------------------
 
     def _write_projects(self) -> None:
-        text = upsert_text("project", _COLUMNS["project"], ("id",))
-        for rows in _pages(self._reading, "project"):
+        text = upsert_text("project", COLUMNS["project"], ("id",))
+        for rows in pages_of(self._reading, "project"):
             with self._transaction():
                 self._writing.executemany(text, rows)
 
@@ -423,8 +421,8 @@ class _CopyRun:
         return [table.name for table in wanted if table not in self._extension_tables]
 
     def _columns_of(self, table: str) -> tuple[str, ...]:
-        if table in _COLUMNS:
-            return _COLUMNS[table]
+        if table in COLUMNS:
+            return COLUMNS[table]
         (columns,) = [
             added.columns for added in self._extension_tables if added.name == table
         ]
@@ -444,7 +442,7 @@ class _CopyRun:
         digests = hashlib.sha256()
         for table in tables:
             stored, copied = (
-                _digest(self._pages_of(connection, table))
+                digest_of(self._pages_of(connection, table))
                 for connection in (self._reading, self._writing)
             )
             if stored != copied:
@@ -458,50 +456,12 @@ class _CopyRun:
         return rows, digests.hexdigest()
 
     def _pages_of(self, connection: Connection, table: str) -> Iterator[list[Row]]:
-        if table in _COLUMNS:
-            yield from _pages(connection, table)
+        if table in COLUMNS:
+            yield from pages_of(connection, table)
         else:
             # The table of a program may have no key.
             sql = f"SELECT {listed(self._columns_of(table))} FROM {table}"
             yield sorted(connection.execute(sql).fetchall(), key=repr)
-
-
-class _Digest(NamedTuple):
-    """The number of rows, and the SHA-256 of what is in them."""
-
-    rows: int
-    digest: bytes
-
-
-def _digest(pages: Iterable[Sequence[Row]]) -> _Digest:
-    number, digest = 0, hashlib.sha256()
-    for rows in pages:
-        number += len(rows)
-        for row in rows:
-            digest.update(repr(row).encode("utf-8", "surrogatepass"))
-    return _Digest(number, digest.digest())
-
-
-def _pages(connection: Connection, table: str) -> Iterator[list[Row]]:
-    """Yield the rows of a table in the order of their keys, some at a time."""
-    columns, key = _COLUMNS[table], _KEYS[table]
-    places = [columns.index(name) for name in key]
-    order = listed(key)
-    select = f"SELECT {listed(columns)} FROM {table}"
-    behind = f"WHERE ({order}) > ({', '.join('?' * len(key))})"
-    sql, values = f"{select} ORDER BY {order} LIMIT {_ROWS}", list[Any]()
-    while rows := connection.execute(sql, values).fetchall():
-        yield rows
-        values = [rows[-1][place] for place in places]
-        sql = f"{select} {behind} ORDER BY {order} LIMIT {_ROWS}"
-
-
-def _blobs_in(table: str, columns: Sequence[str], rows: Iterable[Row]) -> set[str]:
-    """Return the blobs that rows refer to; tables of programs have none."""
-    places = [at for at, name in enumerate(columns) if name.endswith("_blob")]
-    if table not in _COLUMNS:
-        return set()
-    return {row[place] for row in rows for place in places if row[place] is not None}
 
 
 def _meta(connection: Connection, key: str) -> str | None:

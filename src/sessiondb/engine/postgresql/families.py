@@ -91,9 +91,9 @@ def _settle_families(query: Query) -> None:
         if query.writes:
             for column, name in condition.listed:
                 array = f"CAST(:{FAMILIES_OF}{name} AS BIGINT[])"
-                own = _own_table(query, condition, column)
-                if own is not None and own.family is None:
-                    own.family = f"ANY ({array})"
+                table = _own_table(query, condition, column)
+                if table is not None and table.family is None:
+                    table.family = f"ANY ({array})"
     for table in query.tables:
         if table.table == "blob" and query.session is not None:
             table.family = f":{FAMILY_OF}{query.session}"
@@ -127,32 +127,35 @@ def _state_family(
     query: Query, condition: Condition, column: Token, value: Token
 ) -> None:
     """Note the family of a table whose session is that of a parameter."""
-    own = _own_table(query, condition, column)
-    if own is not None and own.family is None and value.kind == "parameter":
-        own.family = f":{FAMILY_OF}{value.text[1:]}"
+    table = _own_table(query, condition, column)
+    if table is not None and table.family is None and value.kind == "parameter":
+        table.family = f":{FAMILY_OF}{value.text[1:]}"
 
 
 def _links(
     query: Query, condition: Condition, left: Token, right: Token
 ) -> Iterator[tuple[TableInQuery, TableInQuery]]:
     """Yield a table of a query with another one whose family it has."""
-    own, other = _side(left, query), _side(right, query)
-    if own is None or other is None or not _is_about(query, condition, own[0]):
+    first, second = _side(left, query), _side(right, query)
+    if first is None or second is None:
         return
-    sides = [(own[0].table, own[1]), (other[0].table, other[1])]
+    (table, column), (other, other_column) = first, second
+    if not _is_about(query, condition, table):
+        return
+    sides = [(table.table, column), (other.table, other_column)]
     if all(_names_session(*side) for side in sides) or (
         all(_names_blob(*side) for side in sides)
     ):
-        yield own[0], other[0]
+        yield table, other
 
 
 def _spread(query: Query, links: list[tuple[TableInQuery, TableInQuery]]) -> None:
     """Give tables the families of those that they are linked to."""
     for _ in query.tables:
-        for own, other in links:
+        for table, other in links:
             is_known = other.family is not None or other not in query.tables
-            if own.family is None and is_known:
-                own.family = other.family or f"{other.alias}.family"
+            if table.family is None and is_known:
+                table.family = other.family or f"{other.alias}.family"
 
 
 def in_family(sql: str) -> str:

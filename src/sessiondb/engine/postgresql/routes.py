@@ -243,8 +243,8 @@ class Routes:
 
     def _keep(self, cursor: Cursor) -> None:
         # It may be of this transaction, made before a savepoint.
-        kept = self._own if self._has_made else self._known
-        kept |= cursor.fetchall()
+        families = self._own if self._has_made else self._known
+        families |= cursor.fetchall()
 
     def make(self, session_id: str, parent_id: str | None) -> None:
         """Give a session that is inserted next the family of its parent, or its own.
@@ -255,13 +255,13 @@ class Routes:
         family = _NOWHERE if parent_id is None else self.family(parent_id)
         if family == _NOWHERE:
             family = family_of_root(parent_id or session_id)
-        made = self._connection.execute(_MAKE, (session_id, family))
+        inserted = self._connection.execute(_MAKE, (session_id, family))
         self._has_made = True
-        self._making[session_id] = made, family
+        self._making[session_id] = inserted, family
 
     def _end_making(self, session_id: str) -> None:
-        made, family = self._making.pop(session_id)
-        if made.fetchone() is not None:
+        inserted, family = self._making.pop(session_id)
+        if inserted.fetchone() is not None:
             self._own[session_id] = family
             return
 

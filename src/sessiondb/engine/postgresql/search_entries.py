@@ -54,41 +54,43 @@ def _each_word(text: str) -> Iterable[str]:
 def entries_of(texts: Iterable[str | None], words: str | None) -> list[IndexEntry]:
     """Return the entries of a part with these texts, and *words* beside them."""
     every = [text or "" for text in texts]
-    beside = fold(words or "").translate(_NO_SIGNS).split()
-    beside = [word[:LONGEST_WORD] for word in beside]
+    pieces = fold(words or "").translate(_NO_SIGNS).split()
+    more_words = [word[:LONGEST_WORD] for word in pieces]
     if sum(map(len, every)) <= _SMALL:
-        vector = _whole_vector(every, beside)
+        vector = _whole_vector(every, more_words)
         if vector is not None:
             return [IndexEntry(0, is_in_order=True, words=vector)]
-    return _entries_of_large(every, beside)
+    return _entries_of_large(every, more_words)
 
 
-def _whole_vector(texts: Sequence[str], beside: Sequence[str]) -> str | None:
+def _whole_vector(texts: Sequence[str], more_words: Sequence[str]) -> str | None:
     """Return the text of a vector that loses nothing; None if one may not hold it all.
 
     Each word is in it as often as in the texts. The server brings its places together:
     to do so here takes four times as long as all of this.
     """
     lexemes: list[str] = []
-    found: list[str] = []
+    all_words: list[str] = []
     first = 1
     for text in texts:
         of_text = words_in(text)
-        found += of_text
+        all_words += of_text
         lexemes += [f"'{word}':{place}" for place, word in enumerate(of_text, first)]
         # A gap: no phrase begins in one text and ends in the next.
         first += len(of_text) + 1
-    if len(found) > _MOST_POSITIONS and (
-        first > _LAST_POSITION or max(Counter(found).values()) > _MOST_POSITIONS
+    if len(all_words) > _MOST_POSITIONS and (
+        first > _LAST_POSITION or max(Counter(all_words).values()) > _MOST_POSITIONS
     ):
         return None
-    lexemes += [f"'{word}'" for word in beside]
+    lexemes += [f"'{word}'" for word in more_words]
     vector = " ".join(lexemes)
     # A character has at most 4 bytes.
     return vector if 4 * len(vector) <= _MOST_BYTES else None
 
 
-def _entries_of_large(texts: Sequence[str], beside: Sequence[str]) -> list[IndexEntry]:
+def _entries_of_large(
+    texts: Sequence[str], more_words: Sequence[str]
+) -> list[IndexEntry]:
     """Return the entries of a part of whose words a vector may not hold all."""
     positions: defaultdict[str, list[int]] = defaultdict(list)
     first = 1
@@ -101,7 +103,7 @@ def _entries_of_large(texts: Sequence[str], beside: Sequence[str]) -> list[Index
             if len(places) <= _MOST_POSITIONS:
                 places.append(place)
         first = place + 2
-    for word in beside:
+    for word in more_words:
         positions.setdefault(word, [])
 
     is_in_order = first <= _LAST_POSITION and all(
