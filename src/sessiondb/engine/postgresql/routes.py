@@ -348,7 +348,7 @@ class _CheckedCursor:
         return iter(self._result())
 
     def _result(self) -> Cursor:
-        again, self._again = self._again, None
-        if again is not None and not self._is_right():
-            self._cursor = again()
+        repeat, self._again = self._again, None
+        if repeat is not None and not self._is_right():
+            self._cursor = repeat()
         return self._cursor
