@@ -9,7 +9,7 @@ import pytest
 from postgresql_server import Server
 from test_copy import StopError, described, fill
 
-from sessiondb import ALL, Store, user
+from sessiondb import ALL, FileDiff, Store, user
 from sessiondb.maintenance import check
 from sessiondb.maintenance.copying import copy
 
@@ -41,6 +41,28 @@ def test_a_file_goes_to_a_server_and_comes_back_as_it_was(
         assert described(back) == described(file)
         assert check(back) == []
     assert (again.digest, again.rows) == (there.digest, there.rows)
+
+
+def test_a_text_that_another_family_has_as_a_file_stays_a_text(
+    served: Store, tmp_path: Path
+) -> None:
+    def add_file(content: str) -> None:
+        session = served.create_session(directory="/tmp")
+        served.set_diffs(session, [FileDiff("a", before=content.encode())])
+
+    def add_text(content: str) -> None:
+        served.append(served.create_session(directory="/tmp"), user(content))
+
+    # A file is compressed, a text is not; each family has its own of the same content.
+    for number, adding in enumerate([(add_file, add_text), (add_text, add_file)]):
+        for add in adding:
+            add(f"{number} word {'and so on ' * 9_000}")
+
+    with Store.open(tmp_path / "back.db", durability="normal") as back:
+        copy(served, back)
+        assert described(back) == described(served)
+        assert check(back) == []
+        assert len(back.search("word", project=ALL).items) == 2
 
 
 def test_a_copy_on_a_server_that_was_interrupted_is_completed(

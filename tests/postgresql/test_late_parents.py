@@ -9,7 +9,7 @@ import pytest
 from foreign_sessions import said, session_of, take_in
 from sqlalchemy import Column, Integer, UniqueConstraint
 
-from sessiondb import ALL, Store, text, user
+from sessiondb import ALL, FileDiff, Store, text, user
 from sessiondb.engine.postgresql.families import SHARDED, family_of_root
 from sessiondb.extensions import Extension, session_column
 from sessiondb.maintenance import check
@@ -111,6 +111,22 @@ def test_blobs_move_and_nothing_is_left_of_them(store: Store, query: Any) -> Non
     rows = query("SELECT family, count(*) FROM blob GROUP BY 1")
     expected = {family_of_root(id_of(store, name)): 1 for name in ("other", "parent")}
     assert dict(rows) == expected
+    assert check(store) == []
+
+
+def test_a_text_that_the_family_has_as_a_file_stays_a_text(
+    store: Store, query: Any
+) -> None:
+    take_in(store, CHILD)
+    take_in(store, session_of("root", said("r")))
+    # A file is compressed: the family of the parent has the same content as one.
+    store.set_diffs(id_of(store, "root"), [FileDiff("a", before=LONG.encode())])
+    assert len(query("SELECT 1 FROM blob")) == 2
+    parent = session_of(
+        "parent", said("p"), parent_source_id="root", relation="subagent"
+    )
+    take_in(store, parent)
+    assert query("SELECT encoding FROM blob") == [("utf-8",)]
     assert check(store) == []
 
 

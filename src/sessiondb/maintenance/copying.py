@@ -21,6 +21,7 @@ from importlib.metadata import entry_points
 from typing import TYPE_CHECKING
 
 from sessiondb.arguments import checked
+from sessiondb.codec import UTF8
 from sessiondb.dataclass import dataclass
 from sessiondb.engine.base import Connection
 from sessiondb.engine.extension_tables import ExtensionTable
@@ -327,9 +328,12 @@ class _CopyRun:
         for start in range(0, len(names), _BLOBS):
             some = as_list(names[start : start + _BLOBS])
             read = self._reading.execute(sql, {"hashes": some})
-            # A server may have one for each of several families.
-            blobs = {row[0]: Blob(*row) for row in read}
-            for name, blob in blobs.items():
+            # A server may have one for each of several families, and only some of them
+            # as a text, which search and the views read.
+            blobs = [Blob(*row) for row in read]
+            by_name = {blob.hash: blob for blob in blobs}
+            by_name |= {blob.hash: blob for blob in blobs if blob.encoding == UTF8}
+            for name, blob in by_name.items():
                 for session_id in sorted(holders[name]):
                     self._writing.engine.insert_blobs(self._writing, session_id, [blob])
 

@@ -9,13 +9,13 @@ from sessiondb.codec import COMPRESSED, UTF8
 from sessiondb.engine.postgresql.dialect import DIALECT
 from sessiondb.schema.rows import Blob
 
-# Search and the views read a text: it is not left compressed where it is the data of
-# another row as well.
-_INSERT = f"""INSERT INTO blob (family, hash, size, encoding, data)
-VALUES (?, ?, ?, ?, ?)
-ON CONFLICT (hash, family)
+#: The end of an INSERT. Search and the views read a text: it is not left compressed
+#: where it is the data of another row as well.
+UNLESS_STORED = f"""ON CONFLICT (hash, family)
 DO UPDATE SET encoding = excluded.encoding, data = excluded.data
 WHERE excluded.encoding = '{UTF8}' AND blob.encoding LIKE '%{COMPRESSED}'"""
+_INSERT = f"""INSERT INTO blob (family, hash, size, encoding, data)
+VALUES (?, ?, ?, ?, ?) {UNLESS_STORED}"""
 # By the key, an array: see `compiling`.
 _LOCK = (
     "SELECT hash FROM blob "

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from sessiondb.engine.postgresql.blobs import UNLESS_STORED
 from sessiondb.engine.postgresql.dialect import DIALECT
 from sessiondb.engine.postgresql.extension_tables import PostgreSQLExtensionTables
 from sessiondb.engine.session_rows import HOLDERS
@@ -55,7 +56,7 @@ _HELD = " UNION ".join(
 _COPY_BLOBS = (
     "INSERT INTO blob (family, hash, size, encoding, data) "
     "SELECT CAST(:new AS BIGINT), hash, size, encoding, data FROM blob "
-    f"WHERE family = :family AND hash {_HASHES} ON CONFLICT (hash, family) DO NOTHING"
+    f"WHERE family = :family AND hash {_HASHES} {UNLESS_STORED}"
 )
 _FREE_BLOBS = f"DELETE FROM blob WHERE family = :family AND hash {_HASHES}" + "".join(
     f" AND NOT EXISTS (SELECT 1 FROM {table} "
