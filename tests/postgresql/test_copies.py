@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -10,6 +10,7 @@ from postgresql_server import Server
 from test_copy import StopError, described, fill
 
 from sessiondb import ALL, FileDiff, Store, user
+from sessiondb.formats import find
 from sessiondb.maintenance import check
 from sessiondb.maintenance.copying import copy
 
@@ -63,6 +64,21 @@ def test_a_text_that_another_family_has_as_a_file_stays_a_text(
         assert described(back) == described(served)
         assert check(back) == []
         assert len(back.search("word", project=ALL).items) == 2
+
+
+@pytest.mark.slow
+def test_the_sessions_of_every_agent_leave_a_server_as_they_were_read(
+    served: Store, tmp_path: Path, real_store: Callable[[str], Path]
+) -> None:
+    for folder in sorted(real_store("opencode-1.18.33").parent.iterdir()):
+        for found in find(folder):
+            list(served.ingest(found.read()))
+    assert check(served) == []
+    with Store.open(tmp_path / "back.db", durability="normal") as back:
+        assert copy(served, back).sessions > 50
+        # Not sums of costs: each engine adds them up in an order of its own.
+        assert described(back)[0] == described(served)[0]
+        assert check(back) == []
 
 
 def test_a_copy_on_a_server_that_was_interrupted_is_completed(
