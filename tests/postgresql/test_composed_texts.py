@@ -632,6 +632,7 @@ UNHEARD = {
     "importing/known_files.py",
     "maintenance/copying.py",
     "maintenance/deletions.py",
+    "maintenance/stored_rows.py",
     "writer/connection.py",
 }
 
