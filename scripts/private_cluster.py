@@ -77,12 +77,13 @@ class Cluster:
     def ended(self) -> Iterator[None]:
         """End the server, and remove its files, at the end of a ``with`` block.
 
-        Also if this process is killed: another one waits for it to be gone.
+        Another process waits for that, so it happens even if this one is killed.
         """
         user = [] if self.user is None else [self.user]
         command = [sys.executable, "-c", _GUARD, str(self.programs / "pg_ctl"),
                    str(self.data), str(self.folder), *user]  # fmt: skip
-        # Leaving it closes the pipe. Of an interrupt from a terminal it hears nothing.
+        # Leaving the block closes the pipe. An interrupt at the terminal does not reach
+        # the new session.
         with subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True):
             yield
 

@@ -86,8 +86,8 @@ PROGRAM = """
             wrong.append("a subscriber was not called")
             break
         time.sleep(0.001)
-    # On a server several have one cursor while an older transaction may still commit, as
-    # that of a connection which an interrupt ended may for a moment.
+    # On a server several changes have one cursor while an older transaction may still
+    # commit: that of a connection which an interrupt ended is open a moment longer.
     cursors = [change.cursor for change in notified]
     changes = [(change.session_id, change.last_seq) for change in notified]
     if cursors != sorted(cursors) or len(set(changes)) < len(changes):

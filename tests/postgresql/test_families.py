@@ -1,7 +1,7 @@
 """The tables can be sharded by family, and what is about one session touches one family.
 
-Citus cannot be had here. Hash partitions refuse of keys what it refuses, and a plan tells
-which of them a statement touches. The rest of what it refuses is looked for in the texts.
+Citus cannot be installed here. Hash partitions refuse the same keys, and a plan names
+those that a statement touches. Other refusals of Citus are looked for in the texts.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ VALUES = {
     "json": "'[\"7\"]'",
     "bigint[]": "'{7}'",
 }
-#: Statements that ask all families, by what they look for.
+#: Statements that query all families, by what they look for.
 ACROSS = {
     "a session by a name that a user, a terminal or a program gave it": {
         "effects.creation.NAMED",

@@ -17,7 +17,7 @@ from waiting import PATIENCE
 THREADS = 8
 
 
-def test_none_waits_for_the_lock_of_one_that_is_about_to_write(url: str) -> None:
+def test_no_thread_waits_for_the_lock_of_one_that_is_about_to_write(url: str) -> None:
     with Store.open(url) as store, ThreadPoolExecutor(THREADS + 1) as pool:
         session = store.create_session()
         writer = store._core.writer

@@ -132,7 +132,7 @@ def own_server(
             "empty database"
         )
     with ExitStack() as stack:
-        # The files must not outlive this process.
+        # Temporary folders are removed by an exit, not by a signal.
         before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
         stack.callback(signal.signal, signal.SIGTERM, before)
         # Another user may run the server: not below *folder*, which only ours sees.

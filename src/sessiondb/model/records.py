@@ -459,10 +459,10 @@ class Change:
 
     ``cursor`` is an opaque string, the place of this change in the feed of its
     database: pass it to `changes` as ``since=`` to continue after it. On a server a
-    change that a subscriber is told of may have an earlier place, behind which another
-    transaction may still commit; `changes` then lists it again. ``deleted`` sessions
-    cannot be read; one that is created again under its id is another change, from
-    ``since_seq`` 0.
+    subscriber may receive a change with an earlier place, after which another
+    transaction may still commit; `changes` then lists the change again. ``deleted``
+    sessions cannot be read; one that is created again under its id is another change,
+    from ``since_seq`` 0.
     """
 
     cursor: str

@@ -295,8 +295,8 @@ def _page_statement(
     most: int,
 ) -> Statement:
     """Return the query for a page of sessions: the first, or the one after a cursor."""
-    # In the text: a server does not know how few rows a parameter means, and makes the
-    # plan each time anew.
+    # A literal: a server does not know how few rows a parameter means, and plans the
+    # statement again each time.
     limit = f"LIMIT {most}"
     after = [_behind_cursor(order, reverse)] if has_cursor else []
     sorted_by = _in_order(_SORTED_BY[order], "session.id", reverse)

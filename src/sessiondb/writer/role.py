@@ -87,7 +87,7 @@ class Writer:
             self.serve(job)
         except BaseException:
             job.abandoned = True
-            # An interrupt may fall just before `_is_free` does it.
+            # An interrupt may end `_is_free` before it releases the lock.
             release_if_held(self._role)
             raise
         if job.outcome is not Outcome.COMMITTED:
@@ -125,10 +125,10 @@ class Writer:
         return False
 
     def _is_free(self) -> bool:
-        """Return whether no thread has the role; one that got True asks for it.
+        """Return whether no thread has the role; a caller that gets True then takes it.
 
-        `_serving` does not say so: who gets the lock sets it when it runs next, and all
-        that look in the meantime would wait for the lock.
+        `_serving` does not show that: the thread that gets the lock sets it only when
+        it next runs, and all that look in the meantime would queue for the lock.
         """
         try:
             return bool(self._role.acquire(blocking=False))

@@ -18,8 +18,8 @@ import hashlib
 from collections.abc import Iterator
 
 from sessiondb.engine.postgresql.query_shape import (
-    Condition,
     Query,
+    QueryCondition,
     TableInQuery,
     Token,
     read_queries,
@@ -107,7 +107,7 @@ def _settle_families(query: Query) -> None:
 
 
 def _own_table(
-    query: Query, condition: Condition, column: Token
+    query: Query, condition: QueryCondition, column: Token
 ) -> TableInQuery | None:
     """Return the table of a query of which a condition names the session."""
     side = _side(column, query)
@@ -116,7 +116,7 @@ def _own_table(
     return side[0] if _is_about(query, condition, side[0]) else None
 
 
-def _is_about(query: Query, condition: Condition, table: TableInQuery) -> bool:
+def _is_about(query: Query, condition: QueryCondition, table: TableInQuery) -> bool:
     """Return whether a condition holds for every row of a table that a query reads."""
     if not any(each is table for each in query.tables):
         return False
@@ -124,7 +124,7 @@ def _is_about(query: Query, condition: Condition, table: TableInQuery) -> bool:
 
 
 def _state_family(
-    query: Query, condition: Condition, column: Token, value: Token
+    query: Query, condition: QueryCondition, column: Token, value: Token
 ) -> None:
     """Note the family of a table whose session is that of a parameter."""
     table = _own_table(query, condition, column)
@@ -133,7 +133,7 @@ def _state_family(
 
 
 def _links(
-    query: Query, condition: Condition, left: Token, right: Token
+    query: Query, condition: QueryCondition, left: Token, right: Token
 ) -> Iterator[tuple[TableInQuery, TableInQuery]]:
     """Yield a table of a query with another one whose family it has."""
     first, second = _side(left, query), _side(right, query)

@@ -54,7 +54,7 @@ class Token:
 
 
 @dataclass(slots=True)
-class Condition:
+class QueryCondition:
     """What follows ON or WHERE."""
 
     start: int
@@ -75,7 +75,7 @@ class TableInQuery:
     table: str
     alias: str
     #: The condition of its join; None if it is a row of the WHERE.
-    condition: Condition | None = None
+    condition: QueryCondition | None = None
     #: The other side of ``family =``: a parameter or a column; empty if it is unknown.
     family: str | None = None
 
@@ -91,8 +91,8 @@ class Query:
     #: The parameter with the session whose blobs it reads.
     session: str | None = None
     tables: list[TableInQuery] = field(default_factory=list)
-    where: Condition | None = None
-    conditions: list[Condition] = field(default_factory=list)
+    where: QueryCondition | None = None
+    conditions: list[QueryCondition] = field(default_factory=list)
     #: Where a WHERE could be.
     end: int = 0
 
@@ -111,7 +111,7 @@ def read_queries(sql: str, is_known: Callable[[str], bool]) -> list[Query]:
 
     One comes after those around it.
     """
-    return _Reader(sql, is_known).queries
+    return _QueryReader(sql, is_known).queries
 
 
 @dataclass(slots=True)
@@ -128,7 +128,7 @@ class _Level:
     is_join: bool = False
     joined: TableInQuery | None = None
     is_outer: bool = False
-    condition: Condition | None = None
+    condition: QueryCondition | None = None
 
     def end_condition(self, place: int) -> None:
         if self.condition is not None:
@@ -139,7 +139,7 @@ class _Level:
             self.query.end = place
 
 
-class _Reader:
+class _QueryReader:
     def __init__(self, sql: str, is_known: Callable[[str], bool]) -> None:
         self.queries: list[Query] = []
         self._sql, self._is_known = sql, is_known
@@ -239,7 +239,7 @@ class _Reader:
 
     def _begin_condition(self, token: Token, query: Query, level: _Level) -> None:
         level.clause = "condition"
-        condition = level.condition = Condition(token.end)
+        condition = level.condition = QueryCondition(token.end)
         query.conditions.append(condition)
         if token.keyword == "WHERE":
             query.where = condition
@@ -262,7 +262,7 @@ class _Reader:
             level.joined = query.tables[-1] if level.is_join else None
         return place
 
-    def _read_condition(self, place: int, condition: Condition) -> None:
+    def _read_condition(self, place: int, condition: QueryCondition) -> None:
         word = self._keyword(place)
         if word == "OR":
             condition.has_or = True
@@ -279,7 +279,7 @@ class _Reader:
                 left += 1
             self._read_list(left, place + 1, condition)
 
-    def _read_list(self, column: int, place: int, condition: Condition) -> None:
+    def _read_list(self, column: int, place: int, condition: QueryCondition) -> None:
         """Note that a column is in the list parameter in the parentheses at a place."""
         name = self._list_parameter(place)
         if name is not None:
